@@ -111,7 +111,8 @@ class Relief:
             if not relief.crowded(domain, readings):
                 continue
             crowded.add(mask)
-            again = relief.filled(domain, readings) and mask not in self._relieved if hot else mask in self._crowded
+            short = relief.filled(domain, readings) or relief.crowded_out(domain, readings)
+            again = short and mask not in self._relieved if hot else mask in self._crowded
             if again and not self._waiting() and relief.harmed(domain, readings):
                 way = relief.way_out(machine, occupancy, domain, watched, readings)
                 if way is not None:

@@ -8,7 +8,9 @@ such a set of CPUs.
 
 CPU to spare is what idles. Where nothing does, it is also what is used elsewhere by those who may run here and keep
 away, since the members here leave them nothing: others then have more of the machine than those who are confined.
-That is the kernel's own balance: it sends whoever may run anywhere to where there is less to wait for.
+That is the kernel's own balance: it sends whoever may run anywhere to where there is less to wait for. And it is what
+members who are confined elsewhere have beyond the part that all would have together, by what they request: on two full
+NUMA nodes of which one has more members than the other.
 
 While a domain is hot, members are let out to the next wider set that has CPU to spare: its NUMA node, its socket's or
 the nearest NUMA nodes, the machine. What they want is what they use and, where the kernel says so, wait for. As many go
@@ -195,19 +197,53 @@ def way_out(
 ) -> WayOut | None:
     """The next wider set that has CPU to spare. every: all domains, of now as `domain` is."""
     shared = machine.cpus - occupancy.exclusive - occupancy.reserved
-    squeezed = _squeezed(domain, readings)
+    unequal = _squeezed(domain, readings) or crowded_out(domain, readings)
     for wider in wider_sets(machine, occupancy, domain):
         around = machine.cpus_of(wider) - domain.cpus
         others = around & shared
         if not others:
             continue
         used = readings.used(others)
-        theirs = {key for each in every if each.cpus <= around for key in each.inside}
-        idle, floating = len(others) - used, max(0.0, used - readings.used_by(theirs))
-        if idle >= SPARE * len(others) or (squeezed and floating >= SPARE * len(others)):
-            spare = idle + floating
+        theirs = {key for each in every if each.cpus <= around for key in each.members}
+        idle, spare = len(others) - used, len(others) - min(used, readings.used_by(theirs))
+        if unequal:
+            spare += _ceded(occupancy, domain, theirs, readings, spare)
+        if idle >= SPARE * len(others) or (unequal and spare >= SPARE * len(others)):
             return WayOut(wider, spare / (spare + len(domain.pool)))
     return None
+
+
+def _ceded(occupancy: Occupancy, domain: Domain, theirs: Iterable[str], readings: Readings, spare: float) -> float:
+    """CPUs that those who are confined elsewhere have beyond the part that they would have if those inside could use
+    these CPUs, and the spare ones, as well.
+    """
+    there = sorted(((use / weight, use, weight) for use, weight in _hungry(occupancy, theirs, readings)), reverse=True)
+    here = _hungry(occupancy, domain.inside, readings)
+    total, weights = spare + sum(use for use, _ in here), sum(weight for _, weight in here)
+    ceding = list[tuple[float, float]]()
+    for each, use, weight in there:
+        if not weights or each <= total / weights:
+            break
+        total, weights = total + use, weights + weight
+        ceding.append((use, weight))
+    return sum(use - weight * total / weights for use, weight in ceding)
+
+
+def _hungry(occupancy: Occupancy, keys: Iterable[str], readings: Readings) -> list[tuple[float, float]]:
+    """CPUs and weight of those who use any: the kernel shares CPUs out by requests."""
+    return [
+        (use.cpus, max(1.0, occupancy.reservations[key].demand.cpu_milli))
+        for key in keys
+        if (use := readings.members.get(key)) is not None and use.cpus >= IDLE
+    ]
+
+
+def crowded_out(domain: Domain, readings: Readings) -> bool:
+    """Whether those who were let out have less each than those who stayed, though all of it is in use: the kernel
+    shares out whole threads, and where there are few, who stays meets others there half of the time.
+    """
+    inside, out = (_mean(keys, readings) for keys in (domain.inside, domain.out))
+    return crowded(domain, readings) and 0.0 < out < FAIR * inside
 
 
 def _squeezed(domain: Domain, readings: Readings) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.harm.sharing import Sharer, fair
 from enforcer.hook.agent import Agent
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.node import read_node
@@ -132,3 +133,22 @@ class BusyNode:
         if self._pressure:
             line = f"avg10=0.00 avg60=0.00 avg300=0.00 total={int(waited * 1e6)}"
             (folder / "cpu.pressure").write_text(f"some {line}\nfull {line}\n")
+
+
+class FairNode(BusyNode):
+    """Whose kernel shares CPUs out evenly in the long run, all requests being alike."""
+
+    def _shared(
+        self, wants: Wants, cpusets: Mapping[str, CpuSet]
+    ) -> tuple[dict[str, float], dict[str, float], dict[int, float]]:
+        machine, wanted = self.machine, {name: threads * each for name, (threads, each) in wants.items()}
+        left = {node: float(count) for node, count in machine.cpu_counts.items()}
+        masks = {name: machine.nodes_of(cpusets[name]).mask for name in wants}
+        got = dict(zip(wants, fair(left, [Sharer(wanted[name], 1.0, masks[name]) for name in wants]), strict=True))
+        for name in sorted(wants, key=lambda name: masks[name].bit_count()):
+            part = got[name]
+            for node, free in left.items():
+                taken = min(part, free) if masks[name] >> node & 1 else 0.0
+                part, left[node] = part - taken, free - taken
+        used = {cpu: 1 - left[node] / machine.cpu_counts[node] for node in left for cpu in machine.node(node).cpus}
+        return got, {name: 1 - got[name] / wanted[name] for name in wants}, used

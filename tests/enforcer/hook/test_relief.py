@@ -13,7 +13,7 @@ from enforcer.local.learned import kin_table
 from lab.standins.machines import MACHINES
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.wire import report_pb2 as pb
-from tests.enforcer.hook.busy_node import BusyNode, Wants
+from tests.enforcer.hook.busy_node import BusyNode, FairNode, Wants
 from tests.enforcer.restarts import Restarting, container, pod
 
 NAME = "power8-smt-off"
@@ -92,6 +92,59 @@ def test_where_everything_is_full_of_members_nobody_gains_by_leaving(node: BusyN
         wants[f"o{at}"] = (1, 1.0)
     node.work(wants, 6)
     assert (node.out(), node.hot()) == (set(), set())
+
+
+UNEVEN: dict[str, tuple[dict[str, tuple[int, float]], bool]] = {
+    "eight beside ten": ({f"o{at}": (1, 0.05) for at in range(8)}, True),
+    "five beside ten": ({f"o{at}": (1, 0.05) for at in range(5)}, True),
+    "two with many threads": ({"o0": (4, 0.05), "o1": (4, 0.05)}, True),
+    "as many": ({f"o{at}": (1, 0.05) for at in range(10)}, False),
+}
+"""Who is on the other NUMA node: its threads and its request; and whether some of the ten are to be let out there."""
+
+
+@pytest.mark.parametrize(("others", "relieved"), UNEVEN.values(), ids=UNEVEN)
+@pytest.mark.parametrize("pressure", [False, True], ids=["by use", "by pressure"])
+def test_of_two_full_numa_nodes_some_of_the_fuller_ones_members_run_on_both(
+    tmp_path: Path, others: dict[str, tuple[int, float]], *, relieved: bool, pressure: bool
+) -> None:
+    """All are confined, so that nothing idles and nobody else has what some lack."""
+    node = FairNode(tmp_path, NAME, pressure=pressure)
+    node.work({}, 2)
+    wants = busy(members(node, 10))
+    for name, (threads, asked) in others.items():
+        assert node.create(name, asked, group="bank") == AWAY
+        wants[name] = (threads, 1.0)
+    free, got = node.got(wants, dict.fromkeys(wants, WHOLE)), node.work(wants, 3)
+    assert min(got[name] / free[name] for name in wants) >= 0.98
+    out = node.out()
+    assert out < {f"m{at}" for at in range(5)}
+    assert bool(out) is relieved
+    node.work(wants, MINUTE)
+    assert node.out() == out
+
+
+def test_who_asked_for_more_has_more_and_others_are_not_let_out_to_it(node: BusyNode) -> None:
+    """The kernel shares CPUs out by what was requested."""
+    wants = busy(members(node, 10))
+    assert node.create("large", 4, group="bank") == AWAY
+    node.work(wants | {"large": (5, 1.0)}, 6)
+    assert node.out() <= {"large"}
+
+
+def test_where_those_who_left_have_less_than_those_who_stayed_more_leave(node: BusyNode) -> None:
+    """Whole threads can't be shared out evenly: of three busy ones on two CPUs, one that is kept to one of them has
+    three quarters of it, and the two others what is left.
+    """
+    names = members(node, 10)
+    node.create("stranger")
+    node.work(busy([*names, "stranger"]), 2)
+    out = node.out()
+    full = dict.fromkeys(WHOLE, 1.0)
+    used = {name: 0.7 if name in out else 0.9 for name in names}
+    for _ in range(3):
+        node.pass_time(full, used, dict.fromkeys(names, 0.3))
+    assert out < node.out()
 
 
 def test_those_with_least_kin_there_go_first(node: BusyNode) -> None:
