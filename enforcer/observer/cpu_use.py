@@ -64,6 +64,11 @@ class CpuUse:
         """Another one, which knows nothing yet."""
         self._since_told = AGAIN
 
+    @property
+    def known(self) -> Uses:
+        """What was told last."""
+        return self._told
+
     def start(self) -> None:
         self._thread.start()
 

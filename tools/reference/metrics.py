@@ -71,7 +71,7 @@ def enforcer() -> CollectorRegistry:
     counters = Counters()
     health: Any = SimpleNamespace(
         mirror=Mirror(), counters=counters, watching=None, threads=Threads(lambda _failure: None),
-        attachment=Attachment(), census=None, memory=None, ready=(False, ""), streaming=0, skewed=0,
+        attachment=Attachment(), census=None, memory=None, cpu_use=None, ready=(False, ""), streaming=0, skewed=0,
     )  # fmt: skip
     application(health)
     counters.certificate(SimpleNamespace(expires=0.0))  # type: ignore[arg-type]

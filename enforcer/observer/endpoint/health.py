@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from enforcer.observer.census import Census
+from enforcer.observer.cpu_use import CpuUse
 from enforcer.observer.endpoint.attachment import Attachment
 from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.member_memory import MemberMemory
@@ -23,6 +24,7 @@ class Health(Protocol):
     attachment: Attachment
     census: Census | None
     memory: MemberMemory | None
+    cpu_use: CpuUse | None
 
     @property
     def ready(self) -> tuple[bool, str]: ...

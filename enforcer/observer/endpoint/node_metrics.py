@@ -33,6 +33,11 @@ def families(health: Health) -> Iterator[Metric]:
     watching = health.watching
     yield from _traffic(watching.view if watching is not None else TrafficView("off"))
     yield from _learning(watching)
+    yield single(
+        "enforcer_known_uses",
+        "Workloads whose use of the CPU is learned: their members count by it where it is more than their request.",
+        len(health.cpu_use.known) if health.cpu_use is not None else 0,
+    )
     for name, text, by_thread in threads.rows(health.threads.standings()):
         yield family(f"enforcer_{name}", text, ("thread",), by_thread)
 
