@@ -20,6 +20,7 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.optin.options import Move
 from numakin.placement.plan.worth import gained, gained_in_caches
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.pools import members_cpus
 from numakin.process.log import Log
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
@@ -217,8 +218,8 @@ class MoveExecutor:
         return now is None or not held.cpus or now[0] == held.cpus
 
     def _held_before(self, reservations: set[str], before: Occupancy) -> dict[str, Allocation]:
-        """What the containers of these reservations had, where it can be theirs again: exclusive CPUs may be another
-        one's by now. Those that can't go back are asked to move once more.
+        """What the containers of these reservations had, where it can be theirs again: their exclusive CPUs may be
+        another one's by now, or all of the pool that they shared. Those that can't go back are asked to move once more.
         """
         ledger, after = self._ledger, self._ledger.occupancy
         back = {
@@ -227,14 +228,22 @@ class MoveExecutor:
             for key in after.directory.by_reservation.get(reservation, ())
             if key in before.allocations and not after.allocations[key].externally_managed
         }
-        while lost := _taken(back, after):
+        while lost := _taken(back, after) | self._crowded_out(back, before):
             for key in [key for key, held in back.items() if held.reservation in lost]:
-                log.error("container was not moved, and its exclusive CPUs are another's by now", id=key[:12])
+                log.error("container was not moved, and its former CPUs are others' alone by now", id=key[:12])
                 del back[key]
         for key, held in back.items():
             log.warning("container was not moved", id=key[:12], cpus=held.cpus)
             ledger.records.counts["move taken back"] += 1
         return back
+
+    def _crowded_out(self, back: Mapping[str, Allocation], before: Occupancy) -> set[str]:
+        """The reservations of those who shared a pool of which nothing would be left: others have all of it alone."""
+        ledger = self._ledger
+        homes = {held.reservation: before.reservations[held.reservation] for held in back.values()}
+        then = ledger.occupancy.changed(reservations=homes, allocations=back, checked=False)
+        sharing = {held.reservation for held in back.values() if held.placed and not held.exclusive}
+        return {key for key in sharing if not members_cpus(ledger.machine, then, homes[key])}
 
     def proven(self, proof: local.Moves.Proof) -> None:
         """What came of a step that was made earlier; for those of its members that are still here."""

@@ -177,6 +177,22 @@ def test_who_can_not_go_back_is_asked_to_move_once_more(world: World) -> None:
     assert after.allocations["a"].exclusive.isdisjoint(after.allocations["new"].exclusive)
 
 
+def test_who_shared_a_pool_that_is_a_newcomers_alone_by_now_is_asked_to_move_once_more(world: World) -> None:
+    run(world, "a", "0")
+    run(world, "b", "1")
+    talk(world, "ab")
+    before, offered = world.agent.occupancy, offer([("a", "0", "1")])
+    really = world.cgroups["/kubepods/a"]
+    world.apply(world.agent.moves.make(offered.steps[0], offered))
+    world.cgroups["/kubepods/a"] = really
+    run(world, "new", "0", cpus="exclusive", cpus_asked=8)
+    again = world.agent.moves.take_back(offered.steps[0], ["a"], before)
+    assert [update.container_id for update in again] == ["a"]
+    world.apply(again)
+    assert all(as_the_ledger_has_it(world).values())
+    assert world.agent.occupancy.allocations["a"].cpus.isdisjoint(world.agent.occupancy.exclusive)
+
+
 def test_who_can_not_go_back_to_cpus_that_a_newcomer_has_for_good_is_asked_to_move_once_more(world: World) -> None:
     run(world, "a", "0", cpus="exclusive", cpus_asked=7)
     run(world, "b", "1")
