@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 
 from numakin.placement.decide import memory
-from numakin.placement.decide.asked.pod_budget import share_of
+from numakin.placement.decide.asked.pod_budget import Share, share_of
 from numakin.placement.decide.cpus import exclusive
 from numakin.placement.decide.headroom import GroupOutlook, Headroom, StillNeeded
 from numakin.placement.decide.kin_share import pulls_of
@@ -31,9 +31,10 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         milli = 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
         row = load.rows.get(cpu_node, EMPTY)
         cpu[cpu_node], unused[cpu_node] = milli - row.cpu, milli - row.expected
-    usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if free[cpu_node] and not barred >> cpu_node & 1)
-    yet_to_take = _yet_to_take(occupancy, request)
-    own = share_of(occupancy, request).anew if request.wants_exclusive else 0
+    share = share_of(occupancy, request) if request.wants_exclusive else Share(0)
+    may_run = {cpu_node: free[cpu_node] | machine.node(cpu_node).cpus.mask & share.common.mask for cpu_node in free}
+    usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if may_run[cpu_node] and not barred >> cpu_node & 1)
+    yet_to_take, own = _yet_to_take(occupancy, request), share.anew
     return Room(
         machine=machine,
         occupancy=occupancy,
