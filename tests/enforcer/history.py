@@ -693,7 +693,8 @@ class History:
         for key, living in self.live.items():
             living.met |= key in held
             living.noted |= written and living.met
-        stable = {key: held[key].cpus for key in self.live if key in held and held[key].stable}
+        there = self.live.keys() - self.node.behind  # who was never given it has nothing to keep
+        stable = {key: held[key].cpus for key in there if key in held and held[key].stable}
         self.stable = stable | {key: cpus for key, cpus in self.stable.items() if key in stable}
         self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
 
