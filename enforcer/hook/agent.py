@@ -68,6 +68,8 @@ class Agent:
         """Takes over what runs; the updates are for members that are not pinned yet, or could be better off by now."""
         self.creations.clear()
         updates = self.takeover.synchronize(sandboxes, containers)
+        for pod in dict.fromkeys(self.takeover.resized):
+            updates += self._resized(pod)
         return pods.merged([*updates, *self.rehoming.off_reserved(), *self.moves.second_best.improve()])
 
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
@@ -299,7 +301,7 @@ class Agent:
         ledger = self.ledger
         ledger.residents.gone(container)
         ledger.requests.pop(container, None)
-        ledger.within.pop(container, None)
+        ledger.narrows_no_more(container)
         ledger.demands.stopped(pod.uid, container)
         ledger.records.forget(container)
         self.read_back.ended(container)
@@ -351,7 +353,10 @@ class Agent:
             ledger.records.late(message, late[0].numa_nodes)
         if late:
             ledger.sandboxes.alive(message.pod)
+            before = {key: request.budget for key, request in ledger.requests.items() if request.pod == message.pod}
             ledger.renew(message.pod)
+            if any(ledger.requests[key].budget != budget for key, budget in before.items()):
+                self.moves.take_along(self._resized(message.pod))
 
     def used(self, milli: Mapping[str, int]) -> None:
         """What pods of workloads use of the CPU, in millicores: members that are here count by it from now on."""

@@ -29,8 +29,10 @@ from numakin.placement.decide.request import NO_KIN, Kin
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import NOTHING, Live
+from numakin.placement.optin.options import Policy, Scope
 from numakin.placement.optin.parsing import parse
 from numakin.placement.state import pools
+from numakin.placement.state.allocations import as_one
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.placement.state.yielded import Yielded
 from numakin.process.log import Log
@@ -63,6 +65,8 @@ class Ledger:
         """Ids of members' containers whose cpuset another owner sets, and whether by a claim after ours."""
         self.within: dict[str, CpuSet] = {}
         """By container, the CPUs of another owner within which it was placed: it stays where it is."""
+        self.narrowed: dict[str, Request] = {}
+        """Of these what they ask for; they are none of the `requests`, which may be placed elsewhere at any time."""
         self.past = Past()
         self.released = False
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
@@ -120,21 +124,44 @@ class Ledger:
         near = self.pod_devices.near(pod, request, pods.devices_of(container, self.node.device_node))
         if near:
             request = replace(request, devices=near)
+        if request.budget is not None and not key:
+            self._unite(request)
         request = as_placed(self.machine, self.occupancy, request, key)
         if limit := pods.within(pod, container):
             self.within[container.id] = limit
-        if container.id not in self.within:
-            self.requests[container.id] = request
+        known = self.narrowed if container.id in self.within else self.requests
+        known[container.id] = request
         if request.budget is not None:  # by this container it may have become known for those before it
             self.requests |= self.demands.renewed(pod.uid, self.requests, self.occupancy)[0]
         return request
+
+    def _unite(self, request: Request) -> None:
+        """A pod that is known to have a budget of its own is placed as one from here on: its containers were placed one
+        by one where that was not known when the first came.
+        """
+        pod, occupancy = request.pod, self.occupancy
+        apart = [it for key in occupancy.directory.by_pod.get(pod, ()) if (it := occupancy.reservations[key]).opted_in]
+        if request.opt_in.policy is Policy.NONE or all(reservation.key == pod for reservation in apart):
+            return
+        one = replace(as_one(apart), key=pod, demand=request.pod_demand)
+        live = [key for reservation in apart for key in occupancy.directory.by_reservation.get(reservation.key, ())]
+        self.occupancy = occupancy.changed(
+            reservations={**{reservation.key: None for reservation in apart}, pod: one},
+            allocations={key: replace(occupancy.allocations[key], reservation=pod) for key in live},
+        )
+        for key in self.requests.keys() & {*live}:
+            known = self.requests[key]
+            self.requests[key] = replace(known, opt_in=replace(known.opt_in, scope=Scope.POD))
 
     def renew(self, pod: str) -> bool:
         """Takes over what the pod asks for now; whether that is another demand than before."""
         self.residents.learned(pod, self.nominations.workload(pod))
         requests, reservations = self.demands.renewed(pod, self.requests, self.occupancy)
         self.requests |= requests
-        if reservations:
+        budgeted = (it for it in requests.values() if it.budget is not None and it.opt_in.scope is Scope.CONTAINER)
+        if (request := next(budgeted, None)) is not None:
+            self._unite(request)
+        elif reservations:
             self.occupancy = self.occupancy.changed(reservations=reservations)
         return bool(requests or reservations)
 
@@ -283,16 +310,26 @@ class Ledger:
         """The decision on a member within the wider cpuset that another owner gives it, where the operator allows that;
         None where it is to be left to the other owner. It shares the other's CPUs, so none can be its own.
         """
-        if not self.node.within_others or request.wants_exclusive or claim.mems:
-            return None
-        decision = self._decide(self._basis(request))[1]
-        home = self.machine.cpus_of(decision.numa_nodes)
-        inside = home - self.occupancy.reserved <= claim.cpuset and not claim.cpuset <= home
-        if not inside or not decision.fits or not decision.cpus or decision.updates:
+        if not self.node.within_others or claim.mems or not self.has_room_within(request, claim.cpuset):
             return None
         self.within[container.id] = claim.cpuset
+        self.narrowed[container.id] = request
         self.requests.pop(container.id, None)
         return self.commit(pod, container, request, "create")
+
+    def has_room_within(self, request: Request, limit: CpuSet) -> bool:
+        """Whether it would be placed on a part of these CPUs."""
+        if request.wants_exclusive:
+            return False
+        decision = self._decide(self._basis(request))[1]
+        home = self.machine.cpus_of(decision.numa_nodes)
+        inside = home - self.occupancy.reserved <= limit and not limit <= home
+        return inside and decision.fits and bool(decision.cpus) and not decision.updates
+
+    def narrows_no_more(self, container: str) -> None:
+        """It has ended, or another owner's later word counts."""
+        self.within.pop(container, None)
+        self.narrowed.pop(container, None)
 
     def yield_to(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """Another owner sets the container's cpuset from here on."""
@@ -308,16 +345,16 @@ class Ledger:
 
     @property
     def yielded(self) -> Yielded:
-        """What other owners have of the members."""
+        """What other owners have of the containers that opted in, also while the node is released."""
         live = self.occupancy.allocations
         self._others = {key: conflict for key, conflict in self._others.items() if key in live}
-        placed = sum(allocation.reservation != allocation.container for allocation in live.values())
-        return Yielded(len(self._others), placed + len(self._others), sum(self._others.values()))
+        members = sum(key in live for key in self.residents.members)
+        return Yielded(len(self._others), members, sum(self._others.values()))
 
     def let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """The container's allocation goes, and the reservation too where no other container of the pod needs it."""
         self.requests.pop(container.id, None)
-        self.within.pop(container.id, None)
+        self.narrows_no_more(container.id)
         self.occupancy = self.occupancy.without_allocation(container.id)
         own = self.occupancy.without_reservation(f"{pod.uid}/{container.name}")
         self.occupancy = own if own.directory.by_reservation.get(pod.uid) else own.without_reservation(pod.uid)

@@ -55,6 +55,7 @@ class LocalRequests:
             self._move(message.moves)
         elif kind == "namespaces":
             ledger.demands.quotas = convert.namespaces_from(message.namespaces).quotas
+            host.publish_soon()
         elif kind == "uses":
             host.agent.used(message.uses.milli)
             host.publish_soon()

@@ -33,6 +33,8 @@ class Takeover:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self.resized: list[str] = []
+        """Pods that ask for something else than when they were placed: resized while the runtime had no plugin."""
 
     def synchronize(
         self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
@@ -41,6 +43,7 @@ class Takeover:
         than is theirs.
         """
         ledger, by_id = self._ledger, {pod.id: pod for pod in sandboxes}
+        self.resized.clear()
         ledger.sandboxes.listed(sandboxes)
         past = self._start_over({pod.uid for pod in sandboxes})
         ledger.refresh_memory()
@@ -117,13 +120,16 @@ class Takeover:
     def remember(self, past: Past) -> None:
         """What an earlier process gave; used at the runtime's Synchronize."""
         self._ledger.past, self._ledger.released = past, past.released
+        self._ledger.demands.quotas = past.quotas
 
     def _start_over(self, uids: set[str]) -> Past:
         """Forgets containers, and keeps the reservations of members that are still there; what was given so far."""
         ledger, before = self._ledger, self._ledger.occupancy
+        past = ledger.past.with_those_of(before, ledger.demands.shown)
         ledger.residents.clear()
         ledger.requests.clear()
         ledger.within.clear()
+        ledger.narrowed.clear()
         ledger.demands.clear()
         kept = {
             key: reservation
@@ -131,7 +137,6 @@ class Takeover:
             if reservation.pod in uids and reservation.opted_in
         }
         ledger.occupancy = replace(before, reservations=kept, allocations={}, generation=before.generation + 1)
-        past = ledger.past.with_those_of(before)
         ledger.past = past.listed()
         return past
 
@@ -242,6 +247,8 @@ class Takeover:
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )
+        if given is not None and given.asked not in ((), ledger.demands.shown(pod.uid, container.id)):
+            self.resized.append(pod.uid)
         where = {"numa_nodes": owner.homes, "cpus": allocation.cpus, "mems": allocation.mems}
         if not owner.differs(now):
             log.info("container found pinned", **names(pod, container), **where)

@@ -68,6 +68,22 @@ def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
     assert kernel.cpuset(pid).cpus == machine.halves[1]
 
 
+def test_containers_that_ask_for_nothing_share_their_pod_s_exclusive_cpus(
+    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+) -> None:
+    """As the kubelet sends a pod with resources of its own: its sandbox's, and the same again for each container."""
+    own = cri.LinuxContainerResources(cpu_shares=1024, cpu_quota=100_000, cpu_period=100_000)
+    annotations = {"group.numakin.io": "shop", "cpus.numakin.io": "exclusive"}
+    sandbox = runtime.kubelet.run_pod("budget", annotations=annotations, resources=own)
+    first, second = (
+        runtime.kubelet.pid(runtime.kubelet.run(sandbox, name, resources=own)) for name in ("first", "second")
+    )
+    home = kernel.cpuset(first).cpus
+    assert home in machine.halves
+    assert kernel.cpuset(second).cpus == kernel.allowed(second).cpus == home
+    assert kernel.cpuset(run(runtime, "neighbour", "bank")).cpus == machine.halves[1 - machine.halves.index(home)]
+
+
 def test_a_pod_that_has_not_opted_in_is_never_touched(
     runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
+from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.pools import shared
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
@@ -171,6 +172,52 @@ def test_an_exclusive_one_that_was_refused_is_not_the_pools_owner_after_a_restar
     assert (node.agent.occupancy.exclusive, node.cgroups) == (CpuSet(), before)
     node.create(pod("small", group="web", cpus="exclusive"), container("small", 3))
     assert len(node.cpus("small")) == 3
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "registered again"])
+@pytest.mark.parametrize(("asked", "has"), [(4, 4), (1, 1), (0.5, 0)], ids=["more", "fewer", "less than one"])
+def test_a_resize_that_no_plugin_was_told_of_is_made_up_for(
+    node: Restarting, asked: float, has: int, *, killed: bool
+) -> None:
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.create(pod("a", group="web"), container("a"))
+    node.recorder.write()
+    node.running["own"][1].linux.resources.cpu.shares.value = int(1024 * asked)
+    if killed:
+        node.kill()
+        node.start()
+    else:
+        node.synchronize()
+    assert len(node.agent.occupancy.allocations["own"].exclusive) == has
+    assert node.cpus("own").isdisjoint(node.cpus("a")) == bool(has)
+    reasons = node.agent.records.latest()["own"].reasons
+    assert (reasons[0].what, reasons[0].number) == ("resized", f"{asked:g} CPUs")
+    before = dict(node.cgroups)
+    assert node.synchronize() == []
+    assert node.cgroups == before
+
+
+def test_one_that_can_not_have_what_it_asks_since_it_was_resized_is_told_why(tmp_path: Path) -> None:
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(max_exclusive_cpus_per_namespace=3))
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.recorder.write()
+    node.kill()
+    node.running["own"][1].linux.resources.cpu.shares.value = 4 * 1024
+    node.start()
+    assert not node.agent.occupancy.exclusive
+    (reasons,) = (record.reasons for record in node.agent.records.latest().values())
+    assert [reason.what for reason in reasons][:2] == ["resized", "quota"]
+
+
+def test_a_namespaces_quota_holds_before_the_extender_has_sent_it_again(node: Restarting) -> None:
+    quotas = {"shop": Quota(exclusive_cpus=3, group_size=5, keys=frozenset({"cpus"}))}
+    node.agent.ledger.demands.quotas = quotas
+    node.recorder.write()
+    node.kill()
+    node.start()
+    node.create(pod("big", group="web", cpus="exclusive"), container("big", 4))
+    assert not node.agent.occupancy.exclusive
+    assert node.agent.ledger.demands.quotas == quotas
 
 
 @pytest.mark.parametrize("machine", [two_numa_nodes(), NO_NUMA], ids=["two NUMA nodes", "one"])

@@ -176,6 +176,15 @@ class Demands:
                 reservations[fresh.key] = fresh
         return after, reservations
 
+    def shown(self, pod: str, container: str) -> tuple[int, ...]:
+        """What the runtime shows that the container with this id asks for: millicores, bytes; empty: not known."""
+        member = self._members.get(pod)
+        name = member.live.get(container) if member is not None else None
+        if member is None or name is None:
+            return ()
+        estimate = member.now[name].estimate
+        return estimate.cpu_milli, estimate.memory
+
     def stopped(self, pod: str, container: str) -> None:
         member = self._members.get(pod)
         if member is not None:

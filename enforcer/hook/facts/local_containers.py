@@ -75,6 +75,11 @@ class LocalContainers:
                 self._changed[key] = None
         return self._known
 
+    @property
+    def members(self) -> list[str]:
+        """The ids of those that have opted in; a pod may leave out one of its containers."""
+        return [key for key, container in self.now().items() if container.move]
+
     def changes(self) -> tuple[list[local.LocalContainer], list[str]]:
         """The containers that are new or changed since the last call, and the ids of those that have gone."""
         known = self.now()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from enforcer.hook.decision_records import as_told
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.ledger import Ledger
-from numakin.placement.decide.decide import Reason
+from numakin.placement.decide.decide import Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import shares_of
 from numakin.placement.model.live_usage import Live
 from numakin.placement.model.topology import Machine
 from numakin.placement.state import pools
@@ -37,12 +39,13 @@ class Rehoming:
         lost = stranded(node.machine, replace(before, reserved=node.reserved))
         ledger.occupancy = carried_over(node.machine, node.reserved, before, lost)
         ledger.refresh_memory()
+        yielded = list[nri.ContainerUpdate]()
         for key in lost:
             numa_nodes = before.reservations[key].numa_nodes
             why = Reason("machine", f"NUMA node {numa_nodes}", "has other CPUs or memory than before")
-            self._decide_anew(key, before, why)
+            yielded += self._decide_anew(key, before, why)
         ledger.settle()
-        updates = pods.merged([*self._still_open(), *ledger.updates_since(before)])
+        updates = pods.merged([*self._still_open(), *ledger.updates_since(before), *yielded])
         self._opened = {update.container_id for update in updates if not self._pinned(update.container_id)}
         log.warning(
             "the machine has changed",
@@ -58,11 +61,12 @@ class Rehoming:
         if ledger.released or not reserved or not lost:
             return []
         ledger.occupancy = carried_over(machine, reserved, before, tuple(lost)).with_live(before.live)
+        why, yielded = Reason("reserved", f"CPUs {reserved}", "it had of them before"), list[nri.ContainerUpdate]()
         for key in lost:
-            self._decide_anew(key, before, Reason("reserved", f"CPUs {reserved}", "it had of them before"))
+            yielded += self._decide_anew(key, before, why)
         ledger.settle()
         log.warning("members were on CPUs that are reserved now", reserved=reserved, decided_anew=len(lost))
-        return ledger.updates_since(before)
+        return [*ledger.updates_since(before), *yielded]
 
     def _still_open(self) -> list[nri.ContainerUpdate]:
         """Those that lost their place before, or were released, were given all CPUs of that time by name."""
@@ -81,14 +85,28 @@ class Rehoming:
         allocation = self._ledger.occupancy.allocations.get(container)
         return allocation is None or allocation.placed
 
-    def _decide_anew(self, key: str, before: Occupancy, why: Reason) -> None:
-        ledger, residents = self._ledger, self._ledger.residents.now()
+    def _decide_anew(self, key: str, before: Occupancy, why: Reason) -> list[nri.ContainerUpdate]:
+        """Updates for those that are left to the other owner by now within whose CPUs they were."""
+        ledger, residents, yielded = self._ledger, self._ledger.residents.now(), list[nri.ContainerUpdate]()
         for container in sorted(before.directory.by_reservation.get(key, ())):
-            request = ledger.requests.get(container)
+            request = ledger.requests.get(container) or ledger.narrowed.get(container)
             if request is None or container not in residents or ledger.released:
+                continue
+            limit = ledger.within.get(container)
+            if limit is not None and not ledger.has_room_within(request, limit):
+                yielded += self._left(request, residents[container], limit)
                 continue
             _, decision = ledger.place(request)
             ledger.records.rehomed(residents[container], decision, why, at=ledger.occupancy.generation)
+        return yielded
+
+    def _left(self, request: Request, member: local.LocalContainer, limit: CpuSet) -> list[nri.ContainerUpdate]:
+        """It runs within all that is left of the other owner's CPUs."""
+        pod, container = as_told(member)
+        container.linux.resources.cpu.shares.value = shares_of(request.demand.cpu_milli)
+        left = limit & self._ledger.machine.all_cpus
+        self._ledger.yield_to(pod, container, pods.Claim(str(left), ""))
+        return [pods.update(container.id, left, NumaSet())] if left else []
 
 
 def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:

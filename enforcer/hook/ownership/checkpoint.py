@@ -5,7 +5,7 @@ show whose work it is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.errors import PlacementError
+from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.occupancy import Allocation, Occupancy, Part, Reservation
 
 VERSION = 1
@@ -31,7 +32,8 @@ class Grant:
 
     reservation: its key; empty: written by an older enforcer. parts, cache_domain, let_out: as the reservation has
     them. before: what it had on other NUMA nodes or with other exclusive CPUs, or let out to others, while the runtime
-    has not shown that it has carried out the change.
+    has not shown that it has carried out the change. asked: millicores and bytes that the runtime showed of it when it
+    got CPUs of its own, or bound memory; empty: not known.
     """
 
     pod: str
@@ -47,6 +49,7 @@ class Grant:
     cache_domain: CpuSet = CpuSet()
     let_out: NumaSet = NumaSet()
     before: Grant | None = None
+    asked: tuple[int, ...] = ()
 
     def is_elsewhere(self, other: Grant) -> bool:
         """Whether it is on other NUMA nodes, or has other CPUs for itself: what follows from no other container."""
@@ -59,17 +62,28 @@ class Grant:
         return self.homes | self.let_out | before
 
 
+Asked = Callable[[str, str], tuple[int, ...]]
+"""From a pod's uid and a container's id to what `Grant.asked` is of it."""
+
+
+def unknown(_pod: str, _container: str) -> tuple[int, ...]:
+    """Of any container."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Past:
     """Allocations by container id. released: nothing is to be pinned until an operator says so. freed: CPUs whose
     exclusive container has ended, while the runtime may not have given them back to their pool: our answer may be lost.
     kept_off: ids of containers that have not opted in and that we keep off exclusive CPUs, of which there may be none.
+    quotas: of namespaces, as the extender sent them.
     """
 
     grants: Mapping[str, Grant] = field(default_factory=dict)
     released: bool = False
     freed: CpuSet = CpuSet()
     kept_off: frozenset[str] = frozenset()
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
 
     @cached_property
     def exclusive(self) -> CpuSet:
@@ -99,11 +113,10 @@ class Past:
         """What is left of it once the runtime's list was compared with it."""
         return Past(freed=self.exclusive)
 
-    def with_those_of(self, occupancy: Occupancy) -> Past:
+    def with_those_of(self, occupancy: Occupancy, asked: Asked = unknown) -> Past:
         """The occupancy's own word counts where both know a container."""
-        return replace(
-            self, grants={**self.grants, **grants_of(occupancy)}, kept_off=self.kept_off | kept_off_of(occupancy)
-        )
+        grants = {**self.grants, **grants_of(occupancy, asked)}
+        return replace(self, grants=grants, kept_off=self.kept_off | kept_off_of(occupancy))
 
 
 def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
@@ -119,16 +132,16 @@ def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
     )
 
 
-def grants_of(occupancy: Occupancy) -> dict[str, Grant]:
+def grants_of(occupancy: Occupancy, asked: Asked = unknown) -> dict[str, Grant]:
     """Of the members that were given something, and of those whose cpuset is externally managed."""
     made = {
-        key: grant_of(allocation, occupancy.reservations.get(allocation.reservation))
+        key: grant_of(allocation, occupancy.reservations.get(allocation.reservation), asked(allocation.pod, key))
         for key, allocation in occupancy.allocations.items()
     }
     return {key: grant for key, grant in made.items() if grant is not None}
 
 
-def grant_of(allocation: Allocation, reservation: Reservation | None) -> Grant | None:
+def grant_of(allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...] = ()) -> Grant | None:
     """None for a container that was given nothing."""
     if allocation.externally_managed:
         return Grant(allocation.pod, externally_managed=True)
@@ -146,7 +159,11 @@ def grant_of(allocation: Allocation, reservation: Reservation | None) -> Grant |
         parts=reservation.parts if reservation is not None else (),
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
         let_out=reservation.let_out if reservation is not None and not allocation.exclusive else NumaSet(),
+        asked=asked if allocation.exclusive or allocation.mems else (),
     )
+
+
+NO_QUOTAS: Mapping[str, Quota] = {}
 
 
 class Wording:
@@ -162,12 +179,20 @@ class Wording:
         self._carried_out = {key: row.grant for key, row in rows.items() if row.grant is not None}
         self._rows = {key: row for key, row in rows.items() if row.grant is None or row.grant.before is None}
 
-    def text(self, occupancy: Occupancy, loaded: Past, *, released: bool) -> str:
+    def text(
+        self,
+        occupancy: Occupancy,
+        loaded: Past,
+        *,
+        released: bool,
+        quotas: Mapping[str, Quota] = NO_QUOTAS,
+        asked: Asked = unknown,
+    ) -> str:
         """loaded: what was given before and is still to be compared with the runtime's list: at a start, and of members
-        that were released.
+        that were released. quotas: of now.
         """
         rows = {
-            key: self._row(allocation, occupancy.reservations.get(allocation.reservation))
+            key: self._row(allocation, occupancy.reservations.get(allocation.reservation), asked(allocation.pod, key))
             for key, allocation in occupancy.allocations.items()
         }
         self._rows = rows
@@ -179,18 +204,21 @@ class Wording:
         state = f'"released":{"true" if released else "false"},"freed":"{loaded.freed}"'
         if kept_off := sorted(loaded.kept_off | kept_off_of(occupancy))[:MOST]:
             state += f',"kept_off":{json.dumps(kept_off)}'
+        if quotas:
+            state += f',"quotas":{json.dumps({name: _limits(quotas[name]) for name in sorted(quotas)[:MOST]})}'
         head = f'{{"version":{VERSION},{state},"containers":{{\n'
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
-    def _row(self, allocation: Allocation, reservation: Reservation | None) -> _Row:
+    def _row(self, allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...]) -> _Row:
         key = allocation.container
         known = self._rows.get(key)
-        if known is not None and known.allocation is allocation and known.reservation is reservation:
+        same = known is not None and known.allocation is allocation and known.reservation is reservation
+        if known is not None and same and known.asked == asked:
             return known
-        grant, before = grant_of(allocation, reservation), self._carried_out.get(key)
+        grant, before = grant_of(allocation, reservation, asked), self._carried_out.get(key)
         if grant is not None and before is not None and grant.is_elsewhere(before):
             grant = replace(grant, before=replace(before, before=None))
-        return _Row(allocation, reservation, grant, _pair(key, grant) if grant is not None else "")
+        return _Row(allocation, reservation, asked, grant, _pair(key, grant) if grant is not None else "")
 
 
 class _Row(NamedTuple):
@@ -198,6 +226,7 @@ class _Row(NamedTuple):
 
     allocation: Allocation
     reservation: Reservation | None
+    asked: tuple[int, ...]
     grant: Grant | None
     text: str
 
@@ -215,7 +244,7 @@ def read(text: str) -> Past:
         if not isinstance(kept_off, list) or len(kept_off) > MOST or any(not isinstance(key, str) for key in kept_off):
             raise ValueError(f"more than {MOST} containers, or none by name, in 'kept_off'")
         grants = {key: _grant(row) for key, row in rows.items()}
-        return Past(grants, released, CpuSet.parse(freed), frozenset(kept_off))
+        return Past(grants, released, CpuSet.parse(freed), frozenset(kept_off), _quotas(table.get("quotas", {})))
     except (KeyError, TypeError, AttributeError, RecursionError, PlacementError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
@@ -233,8 +262,8 @@ def _worded(grant: Grant) -> dict[str, object]:
         "exclusive": str(grant.exclusive),
         "externally_managed": grant.externally_managed,
     }
-    place = {"reservation": grant.reservation, "cache_domain": str(grant.cache_domain), "parts": grant.parts}
-    place["let_out"] = str(grant.let_out)
+    place: dict[str, object] = {"reservation": grant.reservation, "cache_domain": str(grant.cache_domain)}
+    place |= {"parts": grant.parts, "let_out": str(grant.let_out), "asked": grant.asked}
     row |= {name: value for name, value in {"open": grant.open, "stable": grant.stable, **place}.items() if value}
     return row | ({"before": _worded(grant.before)} if grant.before is not None else {})
 
@@ -264,7 +293,26 @@ def _grant(row: Mapping[str, object]) -> Grant:
     if before is not None and not isinstance(before, dict):
         raise ValueError(f"not a grant: {str(before)[:100]}")
     earlier = _grant({**before, "before": None}) if before is not None else None
-    return Grant(pod, homes, cpus, mems, exclusive, externally_managed, left_open, stable, *place, earlier)
+    own = cpus, mems, exclusive, externally_managed, left_open, stable
+    return Grant(pod, homes, *own, *place, earlier, _numbers(row.get("asked", [])))
+
+
+def _limits(quota: Quota) -> dict[str, object]:
+    limits = {"exclusive_cpus": quota.exclusive_cpus, "group_size": quota.group_size}
+    keys = sorted(quota.keys) if quota.keys is not None else None
+    return {name: limit for name, limit in {**limits, "keys": keys}.items() if limit is not None}
+
+
+def _quotas(rows: Any) -> dict[str, Quota]:
+    """TypeError, AttributeError or ValueError for anything else than `_limits` by namespace."""
+    if len(rows) > MOST:
+        raise ValueError(f"more than {MOST} namespaces in 'quotas'")
+    quotas = {}
+    for name, row in rows.items():
+        limits = {key: _whole(row[key]) for key in ("exclusive_cpus", "group_size") if key in row}
+        keys = frozenset(map(str, row["keys"])) if "keys" in row else None
+        quotas[str(name)] = Quota(**limits, keys=keys)
+    return quotas
 
 
 def _parts(rows: Any) -> tuple[Part, ...]:
@@ -273,6 +321,11 @@ def _parts(rows: Any) -> tuple[Part, ...]:
         Part(_whole(node), _whole(cpu), _whole(memory), tuple((_whole(size), _whole(count)) for size, count in pages))
         for node, cpu, memory, pages in rows
     )
+
+
+def _numbers(row: Any) -> tuple[int, ...]:
+    """TypeError or ValueError for anything else than a row of numbers."""
+    return tuple(map(_whole, row))
 
 
 def _whole(number: object) -> int:

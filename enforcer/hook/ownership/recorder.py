@@ -27,6 +27,10 @@ LARGEST = 4 << 20
 """Bytes that are read: `checkpoint.MOST` containers on a machine with many CPUs, several times over."""
 
 
+UNWORDED = (None,) * 5
+"""Of what the text was made last, as nothing of it is by now."""
+
+
 def spare_of(run_dir: Path) -> Path:
     """The file that is written while the run folder takes none; there only as long."""
     return MEMORY / f"numakin-{blake2b(str(run_dir.resolve()).encode(), digest_size=8).hexdigest()}.json"
@@ -43,7 +47,7 @@ class Recorder:
         self._pending = False
         self._unanswered, self._heard = 0, False
         self._written, self._worded, self._inode = "", "", 0
-        self._basis: tuple[object, ...] = (None,) * 4
+        self._basis: tuple[object, ...] = UNWORDED
         self.failure = ""
 
     def restore(self) -> None:
@@ -104,10 +108,14 @@ class Recorder:
         ledger = self._agent.ledger
         if self._heard:
             self._wording.carried_out()
-            self._heard, self._basis = False, (None,) * 4
-        basis = (ledger.occupancy.allocations, ledger.occupancy.reservations, ledger.past, ledger.released)
+            self._heard, self._basis = False, UNWORDED
+        occupancy, quotas = ledger.occupancy, ledger.demands.quotas
+        basis = (occupancy.allocations, occupancy.reservations, ledger.past, ledger.released, quotas)
         if any(now is not before for now, before in zip(basis, self._basis, strict=True)):
-            self._worded = self._wording.text(ledger.occupancy, ledger.past, released=ledger.released)
+            asked = ledger.demands.shown
+            self._worded = self._wording.text(
+                occupancy, ledger.past, released=ledger.released, quotas=quotas, asked=asked
+            )
             self._basis = basis
         return self._worded
 

@@ -34,8 +34,8 @@ def pod_of_uid(cluster: Cluster, scene: Scene, uid: str) -> Row | None:
     if answer is not None or uid not in scene.places:
         return answer
     untold: Row = {
-        "uid": uid, "pod": scene.name(uid), "summary": "", "group": None, "membership": None, "scored": None,
-        "expected": None, "happened": [],
+        "uid": uid, "pod": scene.name(uid), "summary": "", "group": None, "membership": None, "unscored": None,
+        "scored": None, "expected": None, "happened": [],
     }  # fmt: skip
     return _on_scene(untold, scene)
 

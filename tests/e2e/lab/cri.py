@@ -85,9 +85,11 @@ class Kubelet:
         namespaces: cri.NamespaceOption = NODE_NETWORK,
         memory_limit: int = 0,
         handler: str = "",
+        resources: cri.LinuxContainerResources | None = None,
     ) -> Pod:
-        """A pod sandbox without containers. handler: of its RuntimeClass, of those that the runtime has. uid: made up where not given. memory_limit: the sum of its containers', in
-        bytes, where every one of them has one: then the kubelet limits the pod's own cgroup, too.
+        """A pod sandbox without containers. handler: of its RuntimeClass, of those that the runtime has. uid: made up
+        where not given. memory_limit: the sum of its containers', in bytes, where every one of them has one: then the
+        kubelet limits the pod's own cgroup, too. resources: the pod's own, or those sums.
         """
         uid = uid or str(uuid.uuid4())
         config = cri.PodSandboxConfig(
@@ -98,6 +100,7 @@ class Kubelet:
             linux=cri.LinuxPodSandboxConfig(
                 cgroup_parent=f"{self.cgroup_parent}/pod{uid}",
                 security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces),
+                resources=resources,
             ),
         )
         request = cri.RunPodSandboxRequest(config=config, runtime_handler=handler)

@@ -11,7 +11,7 @@ from enforcer.hook import status_report
 from enforcer.hook.agent import Agent
 from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.reading_back import read, with_one_stuck
-from tests.enforcer.hook.world import GIB, World, container, member
+from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 
 @pytest.fixture
@@ -93,3 +93,16 @@ def test_whose_cgroup_differs_shows_what_it_has(world: World) -> None:
     row = rows(world)["web"]
     assert (row["state"], row["found_cpus"]) == ("pinned", "0-3,8-11")
     assert CpuSet.parse(row["found_cpus"]) != CpuSet.parse(row["cpus"])
+
+
+def test_other_owners_have_the_same_part_of_the_members_when_the_node_is_released(world: World) -> None:
+    for name in "abc":
+        world.create(member(name), container(name))
+    claimed = container("d")
+    claimed.linux.resources.cpu.cpus = "5"
+    world.create(member("d"), claimed)
+    world.create(pod("stranger"), container("stranger"))
+    before = world.agent.ledger.yielded
+    assert (before.containers, before.members, before.powerless) == (1, 4, False)
+    world.apply(world.agent.release())
+    assert world.agent.ledger.yielded == before

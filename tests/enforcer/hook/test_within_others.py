@@ -5,18 +5,25 @@ from dataclasses import replace
 import pytest
 
 from enforcer.hook.agent import Agent
+from enforcer.hook.facts.node_facts import NodeFacts
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.wire import nri_pb2 as nri
+from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import World, container, member
 
 MACHINE, HOME = "0-15", {"0-3,8-11", "4-7,12-15"}
 
 
+class Allowing(World):
+    """The operator allows it."""
+
+    def facts(self) -> NodeFacts:
+        return replace(super().facts(), within_others=True)
+
+
 @pytest.fixture
 def world() -> World:
-    made = World()
-    made.agent = Agent(replace(made.facts(), within_others=True), made.nominations)
-    return made
+    return Allowing()
 
 
 def confined(world: World, name: str, given: str, **more: str) -> nri.Container:
@@ -66,9 +73,32 @@ def test_it_follows_its_pool_and_is_never_placed_anew(world: World) -> None:
     assert "a" not in world.agent.ledger.requests
 
 
+def test_where_its_home_goes_it_is_narrowed_to_another_within_the_same(world: World) -> None:
+    made = confined(world, "a", MACHINE)
+    home = CpuSet.parse(world.cpus("a"))
+    becomes(world, without(world.machine, home))
+    assert CpuSet.parse(world.cpus("a")) == CpuSet.parse(MACHINE) - home
+    assert world.agent.ledger.within
+    assert world.last.event == "machine"
+    world.apply(world.agent.stop_container(member("a"), made))
+    assert not world.agent.ledger.within
+    assert not world.agent.ledger.narrowed
+
+
+def test_where_nothing_of_it_can_be_its_home_any_more_it_is_left_to_the_other_owner(world: World) -> None:
+    world.create(member("kin"), container("kin"))
+    confined(world, "a", "0-4,8-12")
+    assert world.cpus("a") == "0-3,8-11"
+    becomes(world, without(world.machine, CpuSet.parse("0-3,8-11")))
+    assert world.cpus("a") == "4,12"
+    assert world.agent.occupancy.allocations["a"].externally_managed
+    assert world.agent.occupancy.reservations["a"].demand.cpu_milli == 1000
+    assert world.agent.ledger.yielded.containers == 1
+
+
 def test_after_a_restart_it_is_known_by_its_mark(world: World) -> None:
     made = confined(world, "a", MACHINE)
-    world.agent = Agent(replace(world.facts(), within_others=True), world.nominations)
+    world.started()
     assert world.agent.synchronize([member("a")], [made]) == []
     assert world.cpus("a") in HOME
     assert "a" not in world.agent.ledger.requests
@@ -78,7 +108,7 @@ def test_what_no_answer_could_bring_yet_comes_with_the_next_synchronize(world: W
     """Before NRI 0.12.1 a runtime takes updates with its answers alone."""
     made = confined(world, "a", MACHINE)
     world.cgroups["/kubepods/a"] = world.machine.cpus, world.machine.mems
-    for again in (world.agent, Agent(replace(world.facts(), within_others=True), world.nominations)):
+    for again in (world.agent, Agent(world.facts(), world.nominations)):
         world.agent = again
         world.cgroups["/kubepods/a"] = CpuSet.parse(MACHINE), world.machine.mems
         world.apply(world.agent.synchronize([member("a")], [made]))
