@@ -44,7 +44,7 @@ def test_who_fits_nowhere_is_off_exclusive_cpus_and_comes_home_when_they_are_fre
 
 
 def test_who_shares_instead_has_its_own_once_there_is_room(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     sandbox, _, pid = run(runtime, "own", 1000, group="shop", cpus="exclusive")
     own = kernel.cpuset(pid).cpus
@@ -62,7 +62,7 @@ def test_who_shares_instead_has_its_own_once_there_is_room(
 
 
 def test_a_stable_cpuset_stays_what_it_is_when_exclusive_ones_come(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     _, _, stable = run(runtime, "stable", 100, group="shop", cpus="shared-stable")
     home = kernel.cpuset(stable).cpus

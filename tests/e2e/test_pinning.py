@@ -69,7 +69,7 @@ def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
 
 
 def test_containers_that_ask_for_nothing_share_their_pod_s_exclusive_cpus(
-    runtime: RealContainerd, enforcer: RunningEnforcer, machine: SplitMachine
+    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
     """As the kubelet sends a pod with resources of its own: its sandbox's, and the same again for each container."""
     own = cri.LinuxContainerResources(cpu_shares=1024, cpu_quota=100_000, cpu_period=100_000)
