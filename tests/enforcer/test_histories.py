@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from tests.enforcer.history import STEPS, History
+from tests.enforcer.history.steps import STEPS, History
 
 HISTORIES = int(os.environ.get("NUMAKIN_HISTORIES", "50"))
 LENGTH = 200

@@ -1,140 +1,31 @@
-"""What may happen on a node, step by step, and what must hold after each step.
-
-The truth is the test's own: which containers the runtime lists and what their cgroups have (`Restarting` carries out the
-answers as a runtime does), what each asked for, whose cpuset somebody else has set, and what each was last said to have
-for itself. Each step draws what it needs from its own random numbers, so that a history that fails can be played again
-without some of its steps.
+"""What may happen on a node. Each step draws what it needs from its own random numbers, so that a history that fails
+can be played again without some of its steps.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
-from typing import Self
 
 from numakin.placement.decide import relief
 from numakin.placement.model.budget import Budget
-from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
-from numakin.placement.model.rules import Rules
-from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
-from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import GIB, Restarting, container, path_of, pod
-from tests.machines import machine
-
-MOST_PODS, MOST_CONTAINERS = 7, 10
-"""At once: more than the machines hold."""
-
-MACHINES = (
-    two_numa_nodes(),
-    machine("one NUMA node", ["0-7"], [16]),
-    machine("NUMA nodes of two caches", ["0-7", "8-15"], [16, 16], caches=["0-3", "4-7", "8-11", "12-15"]),
-    machine("four threads a core", ["0-7", "8-15"], [16, 16], threads=["0-3", "4-7", "8-11", "12-15"]),
-    machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]),
-)
-
-NAMESPACES = ("shop", "bank")
-
-WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
-    "cpus": (0.55, ("exclusive", "exclusive", "exclusive-cores", "shared-stable")),
-    "scope": (0.3, ("container",)),
-    "policy": (0.2, ("restricted", "single-numa-node", "none")),
-    "span": (0.2, ("cache",)),
-    "memory": (0.3, ("bind", "prefer")),
-    "move": (0.3, ("cpus-and-memory",)),
-}
-"""How often a pod that opts in has an annotation, and which values."""
+from tests.enforcer.history.laws import LAWS
+from tests.enforcer.history.truth import MOST_PODS, NAMESPACES, VM, WISHES, Living, Truth
+from tests.enforcer.restarts import GIB, container, path_of, pod
 
 
-@dataclass
-class Living:
-    """A container that the runtime lists. foreign: the cpuset that another owner gave it. uncertain: another owner's or
-    ours, since nobody could write down what became of it, or one of its name was never created before. met: whether the
-    enforcer ever had it. noted: whether that was written down.
-    """
-
-    pod: nri.PodSandbox
-    name: str
-    foreign: CpuSet | None = None
-    uncertain: bool = False
-    met: bool = False
-    noted: bool = False
-
-    @property
-    def opted_in(self) -> bool:
-        return "group.numakin.io" in self.pod.annotations
-
-    @property
-    def ours(self) -> bool:
-        """Whether it can only be ours."""
-        return self.opted_in and self.foreign is None and not self.uncertain
-
-    def wish(self, key: str) -> str:
-        return self.pod.annotations.get(f"{key}.numakin.io", "")
-
-
-@dataclass
-class Failed:
-    """Containers that were answered and that the runtime does not list, by id with sandbox and name: those that failed,
-    until they are removed, tried again, or their pod ends.
-    """
-
-    attempts: dict[str, tuple[nri.PodSandbox, str]] = field(default_factory=dict)
-
-    def tried_again(self, uid: str, name: str) -> None:
-        self._forget(key for key, (sandbox, other) in self.attempts.items() if (sandbox.uid, other) == (uid, name))
-
-    def pod_ended(self, uid: str) -> None:
-        self._forget(key for key, (sandbox, _) in self.attempts.items() if sandbox.uid == uid)
-
-    def _forget(self, keys: Iterable[str]) -> None:
-        for key in [*keys]:
-            del self.attempts[key]
-
-
-class History:
+class History(Truth):
     """Pods and containers come, fail, restart, are resized, moved and end, others write cpusets, the run folder is full
     or not, answers come too late, and the enforcer is killed and started at any point, also before it has written down
-    what it answered. Use as a context manager.
+    what it answered.
     """
-
-    def __init__(self, seed: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="numakin.", dir="/dev/shm" if SHM.is_dir() else None)
-        self.draw = Random(seed)
-        draw, run_dir = self.draw, Path(self._folder.name) / "run"
-        run_dir.mkdir()
-        on = draw.choice(MACHINES)
-        self.limit = draw.choice((None, None, 3, 6))
-        self.most = draw.randint(3, MOST_CONTAINERS)
-        rules = Rules(
-            everyone=draw.random() < 0.5,
-            within_caches=draw.random() < 0.3,
-            max_exclusive_cpus_per_namespace=self.limit,
-        )
-        self.node = Restarting(on, run_dir, rules=rules, reserved=self._some_reserved(on.cpus))
-        self.count = 0
-        self.pods: dict[str, nri.PodSandbox] = {}
-        self.live: dict[str, Living] = {}
-        self.failed = Failed()
-        self.never_created: set[tuple[str, str]] = set()
-        self.said: dict[str, CpuSet] = {}
-        self.budgets: dict[str, Budget] = {}
-        self.told: set[str] = set()
-        self.stable: dict[str, CpuSet] = {}
-        self.unwritten = self.full = self.released = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
 
     def step(self, name: str, seed: int) -> None:
         """One thing happens, and all that must hold is looked at. AssertionError where something does not."""
@@ -142,8 +33,6 @@ class History:
         STEPS[name][1](self)
         for law in LAWS:
             law(self)
-
-    # What happens
 
     def a_pod_comes(self) -> None:
         if len(self.pods) >= MOST_PODS:
@@ -544,178 +433,6 @@ class History:
                 was, now = (_place(home, alone=bool(allocation.exclusive)) for home in homes)
                 assert now == was
 
-    # What must hold
-
-    def what_the_ledger_says_is_in_the_cgroups(self) -> None:
-        machine, occupancy = self.node.machine, self.node.agent.occupancy
-        for key, living in self.live.items():
-            allocation = occupancy.allocations.get(key)
-            if living.uncertain or key in self.node.behind:
-                continue
-            if living.foreign is not None:
-                assert self.node.cpus(key) == living.foreign, f"{key} is another owner's"
-            elif self.released and living.opted_in:
-                assert self.node.cpus(key) == machine.all_cpus, f"{key} was released"
-            elif living.opted_in or occupancy.rules.everyone:
-                said = (allocation.cpus if allocation is not None else CpuSet()) or machine.all_cpus
-                assert self.node.cpus(key) == said, f"{key} is on CPUs {self.node.cpus(key)}, said to be on {said}"
-            else:
-                assert self.node.cpus(key) == machine.all_cpus, f"{key} has not opted in"
-
-    def each_is_known_and_nobody_else_is(self) -> None:
-        allocations = self.node.agent.occupancy.allocations
-        assert self.released or self.live.keys() <= allocations.keys(), "one that runs is not known"
-        gone = allocations.keys() - self.live.keys() - self.failed.attempts.keys()
-        assert not gone, f"{gone} are gone and hold CPUs"
-        for key, living in self.live.items():
-            if living.ours and not self.released:
-                known = allocations[key]
-                assert not known.externally_managed, f"{key} is disowned"
-                assert known.reservation != key, f"{key} is taken for one that has not opted in"
-        pods_with_room = {reservation.pod for reservation in self.node.agent.occupancy.reservations.values()}
-        assert pods_with_room <= self.pods.keys(), "a pod that is gone holds room"
-
-    def exclusive_is_exclusive(self) -> None:
-        if self.released:
-            return
-        everyone = self.node.rules.everyone
-        for key, own in self.said.items():
-            for other, living in self.live.items():
-                others = living.foreign is not None or living.uncertain
-                can_be_set = living.ours or (everyone and not others and not living.opted_in)
-                if living.pod.uid in self.budgets and self.said.get(other) == own and self._of_one_pod(key, other):
-                    continue
-                if other != key and can_be_set and other not in self.node.behind:
-                    there = self.node.cpus(other)
-                    assert own.isdisjoint(there), f"{key} has {own} for itself, and {other} runs on {there}"
-
-    def no_namespace_is_over_its_quota(self) -> None:
-        for namespace in NAMESPACES if self.limit is not None else ():
-            own = {own for key, own in self.said.items() if self.live[key].pod.namespace == namespace}
-            assert sum(map(len, own)) <= self.limit, f"{namespace} has {own}"
-
-    def no_pod_has_more_than_its_budget(self) -> None:
-        for uid, budget in self.budgets.items():
-            keys = [key for key in self.said if self.live[key].pod.uid == uid]
-            own = {self.said[key] for key in keys}
-            whole_cores = any(self.live[key].wish("cpus") == "exclusive-cores" for key in keys)
-            core = self.node.machine.cores_by_node[self.node.machine.cpu_nodes.lowest][0].bit_count()
-            most = budget.cpus + (len(own) * (core - 1) if whole_cores else 0)
-            assert sum(map(len, own)) <= most, f"{uid} has {[*map(str, own)]} of a budget of {budget.cpus} CPUs"
-
-    def _of_one_pod(self, one: str, other: str) -> bool:
-        return self.live[one].pod.uid == self.live[other].pod.uid
-
-    def who_has_cpus_has_those_that_are_meant(self) -> None:
-        """Its own; else those of the whole pool of its NUMA nodes, or of those it is let out to, or of its cache; else all
-        that are nobody's.
-        """
-        if self.released:
-            return
-        node, occupancy = self.node.machine, self.node.agent.occupancy
-        for key, living in self.live.items():
-            allocation = occupancy.allocations[key]
-            if not living.ours or not allocation.cpus or allocation.exclusive:
-                continue
-            reservation = occupancy.reservations[allocation.reservation]
-            if allocation.open:
-                assert allocation.cpus == pools.left_open(node, occupancy)
-                continue
-            assert living.wish("policy") != "none"
-            if allocation.stable:
-                assert allocation.cpus <= node.cpus_of(reservation.numa_nodes) - occupancy.exclusive
-                assert allocation.cpus == self.stable.get(key, allocation.cpus), f"{key} was to keep {self.stable[key]}"
-                continue
-            pool = pools.shared(node, occupancy, reservation.let_out or reservation.numa_nodes)
-            assert allocation.cpus in (pool, pool & reservation.cache_domain)
-
-    # How the test knows
-
-    def _often(self, share: float) -> bool:
-        return self.draw.random() < share
-
-    def _some_reserved(self, cpus: CpuSet) -> CpuSet:
-        return CpuSet.of((cpus.lowest,)) if self._often(0.4) else CpuSet()
-
-    def _a_pod(self) -> nri.PodSandbox | None:
-        return self.pods[self.draw.choice(sorted(self.pods))] if self.pods else None
-
-    def _a_container(self) -> str:
-        return self.draw.choice(sorted(self.live))
-
-    def _is_second_best(self, key: str) -> bool:
-        """Whether a member has less than it asked for, or is on more NUMA nodes than one."""
-        occupancy, living = self.node.agent.occupancy, self.live[key]
-        allocation = occupancy.allocations[key]
-        if not living.ours:
-            return False
-        shares = "exclusive" in living.wish("cpus") and not allocation.exclusive
-        return shares or not allocation.placed or len(occupancy.reservations[allocation.reservation].numa_nodes) > 1
-
-    def starting(self) -> list[str]:
-        return sorted(key for key in self.live if self.node.running[key][1].state == nri.CONTAINER_CREATED)
-
-    def _anothers(self) -> CpuSet:
-        """The machine's second and last CPU, which no pool of several NUMA nodes is."""
-        cpus = [*self.node.machine.cpus]
-        return CpuSet.of((cpus[1], cpus[-1]))
-
-    def _stop(self, key: str, *, lost: bool = False) -> None:
-        self._ended(key)
-        self.node.stop(key, lost=lost, sandbox=False)
-
-    def _ended(self, key: str) -> None:
-        del self.live[key]
-        self.said.pop(key, None)
-
-    def _remove(self, key: str) -> None:
-        sandbox, name = self.failed.attempts.pop(key)
-        gone = container(key)
-        gone.name, gone.state = name, nri.CONTAINER_STOPPED
-        if self.node.heard is not None:
-            self.node.heard.remove_container(sandbox, gone)
-
-    def _take_what_waits(self) -> None:
-        """What an answer without updates left over goes with the next one that may have them."""
-        if self.node.heard is not None:
-            self.node.apply(self.node.heard.moves.with_stop([]))
-
-    def _answered(self, *, written: bool = True) -> None:
-        """Notes what each container is said to have for itself."""
-        if not self.node.attached:
-            self.unwritten |= self.node.agent is not None
-            self.stable.clear()
-            return
-        if written:
-            self.node.recorder.write()
-        self.unwritten = not written
-        held = self.node.agent.occupancy.allocations
-        for key, living in self.live.items():
-            living.met |= key in held
-            living.noted |= written and living.met
-        there = self.live.keys() - self.node.behind  # who was never given it has nothing to keep
-        stable = {key: held[key].cpus for key in there if key in held and held[key].stable}
-        self.stable = stable | {key: cpus for key, cpus in self.stable.items() if key in stable}
-        self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
-
-    def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
-        """Nobody else's container is touched, and what failed is not known any more."""
-        for living in self.live.values():
-            if not living.met and not living.opted_in and self.node.rules.everyone:
-                living.uncertain = living.foreign is not None  # a cpuset may look like one that we keep it to
-        updates = self.node.synchronize(lost=lost)
-        allocations = self.node.agent.occupancy.allocations
-        for key, living in self.live.items():
-            managed = key in allocations and allocations[key].externally_managed
-            if living.uncertain or (living.foreign is None and not living.met and managed):
-                living.foreign, living.uncertain = self.node.cpus(key) if managed else None, False
-        told = {update.container_id for update in updates}
-        touched = [key for key in told if key in self.live and self.live[key].foreign is not None]
-        assert not touched, f"{touched} are another owner's"
-        self.failed.attempts.clear()
-        self._answered()
-        return updates
-
 
 def _limited(cpus: int) -> nri.LinuxResources:
     """Of a pod, or of a container that was given its pod's: as many CPUs requested as its limit."""
@@ -731,11 +448,6 @@ def _place(reservation: Reservation, *, alone: bool) -> Reservation:
     """
     return replace(reservation, demand=Demand(), let_out=NumaSet() if alone else reservation.let_out)
 
-
-SHM = Path("/dev/shm")
-
-VM = "kata"
-"""The runtime handler of pods that run in virtual machines."""
 
 STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
     step.__name__: (weight, step)
@@ -766,26 +478,3 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
     )
 }
 """How often each happens, relative to the others."""
-
-
-def _while_told(law: Callable[[History], None]) -> Callable[[History], None]:
-    """Holds while the enforcer is there and the runtime has it."""
-
-    def looked_at(history: History) -> None:
-        if history.node.attached:
-            law(history)
-
-    return looked_at
-
-
-LAWS: tuple[Callable[[History], None], ...] = tuple(
-    _while_told(law)
-    for law in (
-        History.what_the_ledger_says_is_in_the_cgroups,
-        History.each_is_known_and_nobody_else_is,
-        History.exclusive_is_exclusive,
-        History.no_namespace_is_over_its_quota,
-        History.no_pod_has_more_than_its_budget,
-        History.who_has_cpus_has_those_that_are_meant,
-    )
-)

@@ -1,0 +1,120 @@
+"""What must hold after each step of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.state import pools
+from tests.enforcer.history.truth import NAMESPACES, Truth
+
+Law = Callable[[Truth], None]
+
+
+def what_the_ledger_says_is_in_the_cgroups(truth: Truth) -> None:
+    machine, occupancy = truth.node.machine, truth.node.agent.occupancy
+    for key, living in truth.live.items():
+        allocation = occupancy.allocations.get(key)
+        if living.uncertain or key in truth.node.behind:
+            continue
+        if living.foreign is not None:
+            assert truth.node.cpus(key) == living.foreign, f"{key} is another owner's"
+        elif truth.released and living.opted_in:
+            assert truth.node.cpus(key) == machine.all_cpus, f"{key} was released"
+        elif living.opted_in or occupancy.rules.everyone:
+            said = (allocation.cpus if allocation is not None else CpuSet()) or machine.all_cpus
+            assert truth.node.cpus(key) == said, f"{key} is on CPUs {truth.node.cpus(key)}, said to be on {said}"
+        else:
+            assert truth.node.cpus(key) == machine.all_cpus, f"{key} has not opted in"
+
+
+def each_is_known_and_nobody_else_is(truth: Truth) -> None:
+    allocations = truth.node.agent.occupancy.allocations
+    assert truth.released or truth.live.keys() <= allocations.keys(), "one that runs is not known"
+    gone = allocations.keys() - truth.live.keys() - truth.failed.attempts.keys()
+    assert not gone, f"{gone} are gone and hold CPUs"
+    for key, living in truth.live.items():
+        if living.ours and not truth.released:
+            known = allocations[key]
+            assert not known.externally_managed, f"{key} is disowned"
+            assert known.reservation != key, f"{key} is taken for one that has not opted in"
+    pods_with_room = {reservation.pod for reservation in truth.node.agent.occupancy.reservations.values()}
+    assert pods_with_room <= truth.pods.keys(), "a pod that is gone holds room"
+
+
+def exclusive_is_exclusive(truth: Truth) -> None:
+    if truth.released:
+        return
+    everyone = truth.node.rules.everyone
+    for key, own in truth.said.items():
+        for other, living in truth.live.items():
+            others = living.foreign is not None or living.uncertain
+            can_be_set = living.ours or (everyone and not others and not living.opted_in)
+            if living.pod.uid in truth.budgets and truth.said.get(other) == own and truth.of_one_pod(key, other):
+                continue
+            if other != key and can_be_set and other not in truth.node.behind:
+                there = truth.node.cpus(other)
+                assert own.isdisjoint(there), f"{key} has {own} for itself, and {other} runs on {there}"
+
+
+def no_namespace_is_over_its_quota(truth: Truth) -> None:
+    for namespace in NAMESPACES if truth.limit is not None else ():
+        own = {own for key, own in truth.said.items() if truth.live[key].pod.namespace == namespace}
+        assert sum(map(len, own)) <= truth.limit, f"{namespace} has {own}"
+
+
+def no_pod_has_more_than_its_budget(truth: Truth) -> None:
+    for uid, budget in truth.budgets.items():
+        keys = [key for key in truth.said if truth.live[key].pod.uid == uid]
+        own = {truth.said[key] for key in keys}
+        whole_cores = any(truth.live[key].wish("cpus") == "exclusive-cores" for key in keys)
+        core = truth.node.machine.cores_by_node[truth.node.machine.cpu_nodes.lowest][0].bit_count()
+        most = budget.cpus + (len(own) * (core - 1) if whole_cores else 0)
+        assert sum(map(len, own)) <= most, f"{uid} has {[*map(str, own)]} of a budget of {budget.cpus} CPUs"
+
+
+def who_has_cpus_has_those_that_are_meant(truth: Truth) -> None:
+    """Its own; else those of the whole pool of its NUMA nodes, or of those it is let out to, or of its cache; else all
+    that are nobody's.
+    """
+    if truth.released:
+        return
+    node, occupancy = truth.node.machine, truth.node.agent.occupancy
+    for key, living in truth.live.items():
+        allocation = occupancy.allocations[key]
+        if not living.ours or not allocation.cpus or allocation.exclusive:
+            continue
+        reservation = occupancy.reservations[allocation.reservation]
+        if allocation.open:
+            assert allocation.cpus == pools.left_open(node, occupancy)
+            continue
+        assert living.wish("policy") != "none"
+        if allocation.stable:
+            assert allocation.cpus <= node.cpus_of(reservation.numa_nodes) - occupancy.exclusive
+            assert allocation.cpus == truth.stable.get(key, allocation.cpus), f"{key} was to keep {truth.stable[key]}"
+            continue
+        pool = pools.shared(node, occupancy, reservation.let_out or reservation.numa_nodes)
+        assert allocation.cpus in (pool, pool & reservation.cache_domain)
+
+
+def _while_told(law: Law) -> Law:
+    """Holds while the enforcer is there and the runtime has it."""
+
+    def looked_at(truth: Truth) -> None:
+        if truth.node.attached:
+            law(truth)
+
+    return looked_at
+
+
+LAWS: tuple[Law, ...] = tuple(
+    _while_told(law)
+    for law in (
+        what_the_ledger_says_is_in_the_cgroups,
+        each_is_known_and_nobody_else_is,
+        exclusive_is_exclusive,
+        no_namespace_is_over_its_quota,
+        no_pod_has_more_than_its_budget,
+        who_has_cpus_has_those_that_are_meant,
+    )
+)

@@ -1,0 +1,219 @@
+"""A node in a test, and what is true of it: which containers the runtime lists and what their cgroups have
+(`Restarting` carries out the answers as a runtime does), what each asked for, whose cpuset somebody else has set, and
+what each was last said to have for itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Self
+
+from numakin.placement.model.budget import Budget
+from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.rules import Rules
+from numakin.wire import nri_pb2 as nri
+from tests.enforcer.hook.world import two_numa_nodes
+from tests.enforcer.restarts import Restarting, container
+from tests.machines import machine
+
+MOST_PODS, MOST_CONTAINERS = 7, 10
+"""At once: more than the machines hold."""
+
+MACHINES = (
+    two_numa_nodes(),
+    machine("one NUMA node", ["0-7"], [16]),
+    machine("NUMA nodes of two caches", ["0-7", "8-15"], [16, 16], caches=["0-3", "4-7", "8-11", "12-15"]),
+    machine("four threads a core", ["0-7", "8-15"], [16, 16], threads=["0-3", "4-7", "8-11", "12-15"]),
+    machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]),
+)
+
+NAMESPACES = ("shop", "bank")
+
+WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
+    "cpus": (0.55, ("exclusive", "exclusive", "exclusive-cores", "shared-stable")),
+    "scope": (0.3, ("container",)),
+    "policy": (0.2, ("restricted", "single-numa-node", "none")),
+    "span": (0.2, ("cache",)),
+    "memory": (0.3, ("bind", "prefer")),
+    "move": (0.3, ("cpus-and-memory",)),
+}
+"""How often a pod that opts in has an annotation, and which values."""
+
+
+@dataclass
+class Living:
+    """A container that the runtime lists. foreign: the cpuset that another owner gave it. uncertain: another owner's or
+    ours, since nobody could write down what became of it, or one of its name was never created before. met: whether the
+    enforcer ever had it. noted: whether that was written down.
+    """
+
+    pod: nri.PodSandbox
+    name: str
+    foreign: CpuSet | None = None
+    uncertain: bool = False
+    met: bool = False
+    noted: bool = False
+
+    @property
+    def opted_in(self) -> bool:
+        return "group.numakin.io" in self.pod.annotations
+
+    @property
+    def ours(self) -> bool:
+        """Whether it can only be ours."""
+        return self.opted_in and self.foreign is None and not self.uncertain
+
+    def wish(self, key: str) -> str:
+        return self.pod.annotations.get(f"{key}.numakin.io", "")
+
+
+@dataclass
+class Failed:
+    """Containers that were answered and that the runtime does not list, by id with sandbox and name: those that failed,
+    until they are removed, tried again, or their pod ends.
+    """
+
+    attempts: dict[str, tuple[nri.PodSandbox, str]] = field(default_factory=dict)
+
+    def tried_again(self, uid: str, name: str) -> None:
+        self._forget(key for key, (sandbox, other) in self.attempts.items() if (sandbox.uid, other) == (uid, name))
+
+    def pod_ended(self, uid: str) -> None:
+        self._forget(key for key, (sandbox, _) in self.attempts.items() if sandbox.uid == uid)
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in [*keys]:
+            del self.attempts[key]
+
+
+SHM = Path("/dev/shm")
+
+VM = "kata"
+"""The runtime handler of pods that run in virtual machines."""
+
+
+class Truth:
+    """Use as a context manager. draw: whence a step takes what it draws."""
+
+    def __init__(self, seed: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="numakin.", dir="/dev/shm" if SHM.is_dir() else None)
+        self.draw = Random(seed)
+        draw, run_dir = self.draw, Path(self._folder.name) / "run"
+        run_dir.mkdir()
+        on = draw.choice(MACHINES)
+        self.limit = draw.choice((None, None, 3, 6))
+        self.most = draw.randint(3, MOST_CONTAINERS)
+        rules = Rules(
+            everyone=draw.random() < 0.5,
+            within_caches=draw.random() < 0.3,
+            max_exclusive_cpus_per_namespace=self.limit,
+        )
+        self.node = Restarting(on, run_dir, rules=rules, reserved=self._some_reserved(on.cpus))
+        self.count = 0
+        self.pods: dict[str, nri.PodSandbox] = {}
+        self.live: dict[str, Living] = {}
+        self.failed = Failed()
+        self.never_created: set[tuple[str, str]] = set()
+        self.said: dict[str, CpuSet] = {}
+        self.budgets: dict[str, Budget] = {}
+        self.told: set[str] = set()
+        self.stable: dict[str, CpuSet] = {}
+        self.unwritten = self.full = self.released = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def of_one_pod(self, one: str, other: str) -> bool:
+        return self.live[one].pod.uid == self.live[other].pod.uid
+
+    def _often(self, share: float) -> bool:
+        return self.draw.random() < share
+
+    def _some_reserved(self, cpus: CpuSet) -> CpuSet:
+        return CpuSet.of((cpus.lowest,)) if self._often(0.4) else CpuSet()
+
+    def _a_pod(self) -> nri.PodSandbox | None:
+        return self.pods[self.draw.choice(sorted(self.pods))] if self.pods else None
+
+    def _a_container(self) -> str:
+        return self.draw.choice(sorted(self.live))
+
+    def _is_second_best(self, key: str) -> bool:
+        """Whether a member has less than it asked for, or is on more NUMA nodes than one."""
+        occupancy, living = self.node.agent.occupancy, self.live[key]
+        allocation = occupancy.allocations[key]
+        if not living.ours:
+            return False
+        shares = "exclusive" in living.wish("cpus") and not allocation.exclusive
+        return shares or not allocation.placed or len(occupancy.reservations[allocation.reservation].numa_nodes) > 1
+
+    def starting(self) -> list[str]:
+        return sorted(key for key in self.live if self.node.running[key][1].state == nri.CONTAINER_CREATED)
+
+    def _anothers(self) -> CpuSet:
+        """The machine's second and last CPU, which no pool of several NUMA nodes is."""
+        cpus = [*self.node.machine.cpus]
+        return CpuSet.of((cpus[1], cpus[-1]))
+
+    def _stop(self, key: str, *, lost: bool = False) -> None:
+        self._ended(key)
+        self.node.stop(key, lost=lost, sandbox=False)
+
+    def _ended(self, key: str) -> None:
+        del self.live[key]
+        self.said.pop(key, None)
+
+    def _remove(self, key: str) -> None:
+        sandbox, name = self.failed.attempts.pop(key)
+        gone = container(key)
+        gone.name, gone.state = name, nri.CONTAINER_STOPPED
+        if self.node.heard is not None:
+            self.node.heard.remove_container(sandbox, gone)
+
+    def _take_what_waits(self) -> None:
+        """What an answer without updates left over goes with the next one that may have them."""
+        if self.node.heard is not None:
+            self.node.apply(self.node.heard.moves.with_stop([]))
+
+    def _answered(self, *, written: bool = True) -> None:
+        """Notes what each container is said to have for itself."""
+        if not self.node.attached:
+            self.unwritten |= self.node.agent is not None
+            self.stable.clear()
+            return
+        if written:
+            self.node.recorder.write()
+        self.unwritten = not written
+        held = self.node.agent.occupancy.allocations
+        for key, living in self.live.items():
+            living.met |= key in held
+            living.noted |= written and living.met
+        there = self.live.keys() - self.node.behind  # who was never given it has nothing to keep
+        stable = {key: held[key].cpus for key in there if key in held and held[key].stable}
+        self.stable = stable | {key: cpus for key, cpus in self.stable.items() if key in stable}
+        self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
+
+    def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
+        """Nobody else's container is touched, and what failed is not known any more."""
+        for living in self.live.values():
+            if not living.met and not living.opted_in and self.node.rules.everyone:
+                living.uncertain = living.foreign is not None  # a cpuset may look like one that we keep it to
+        updates = self.node.synchronize(lost=lost)
+        allocations = self.node.agent.occupancy.allocations
+        for key, living in self.live.items():
+            managed = key in allocations and allocations[key].externally_managed
+            if living.uncertain or (living.foreign is None and not living.met and managed):
+                living.foreign, living.uncertain = self.node.cpus(key) if managed else None, False
+        told = {update.container_id for update in updates}
+        touched = [key for key in told if key in self.live and self.live[key].foreign is not None]
+        assert not touched, f"{touched} are another owner's"
+        self.failed.attempts.clear()
+        self._answered()
+        return updates
