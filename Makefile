@@ -45,7 +45,7 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 	@$(PYTHON) -m lab.cluster $(ARGS)
 
 # Most tests wait for processes rather than compute: more of them at once than there are CPUs.
-WORKERS := $(shell echo $$((3 * $$(nproc) < 12 ? 3 * $$(nproc) : 12)))
+WORKERS := $(shell echo $$((5 * $$(nproc) < 12 ? 5 * $$(nproc) : 12)))
 SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder --cache-clear
 
 test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: a quarter of an hour on two busy CPUs (ARGS=... for pytest: any tests)

@@ -115,6 +115,7 @@ def test_percentiles_are_values_that_occurred(share, value):
     assert percentile([4, 1, 3, 2], share) == value
 
 
+@pytest.mark.thorough
 def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_placements(tmp_path):
     result = []
     for run, played in {
@@ -137,6 +138,7 @@ def test_a_small_cluster_over_commits_nothing_and_the_same_seed_gives_the_same_p
     assert steady.nominations.kept + burst.nominations.kept == steady.pods + burst.pods
 
 
+@pytest.mark.thorough
 def test_no_small_group_is_split_though_nobody_waits_for_a_binding(tmp_path):
     """The stand-in scheduler draws lots among the best, and binds later than it scores the next pod."""
     plan = Plan(nodes=6, seed=7, extender_options=PATIENT)

@@ -92,6 +92,7 @@ class TestScenarios:
 class TestLives:
     """From an earlier life that is known to nothing known at all."""
 
+    @pytest.mark.thorough
     def test_every_row_is_lived_through_and_nothing_is_oversubscribed(self, capsys):
         arguments = ["--rows", "--graphs", "online-boutique", "--numa-nodes", "2", "--fills", "0.7", "--jobs", "1"]
         assert main([*arguments, "--worst", "1"]) == 0
@@ -102,6 +103,7 @@ class TestLives:
         assert all(end.oversubscribed == 0 and 0 <= end.share <= 1 for end in ends)
         assert ends == rows.reached("online-boutique", 2, 0.7, 0), "the same seed gives the same figures"
 
+    @pytest.mark.thorough
     def test_ten_minutes_of_learning_and_moving_bring_home_what_arrivals_could_not_know(self):
         ends = {(end.row, end.case.order): end.share for end in rows.reached("power-law", 4, 0.7, 0)}
         assert ends[rows.MOVING, "random"] > ends[rows.LEARNING, "random"] + 0.2
