@@ -326,6 +326,10 @@ class Ledger:
         inside = home - self.occupancy.reserved <= limit and not limit <= home
         return inside and decision.fits and bool(decision.cpus) and not decision.updates
 
+    def widest(self, container: str) -> CpuSet:
+        """What a container may have at most: all CPUs, or those of another owner within which it is narrowed."""
+        return self.within.get(container, self.machine.all_cpus) & self.machine.all_cpus
+
     def narrows_no_more(self, container: str) -> None:
         """It has ended, or another owner's later word counts."""
         self.within.pop(container, None)

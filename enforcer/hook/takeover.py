@@ -85,10 +85,11 @@ class Takeover:
         ledger, machine = self._ledger, self._ledger.machine
         running = self._running(pod, container)
         given, cpus = known_of([running], ledger.past).grants.get(container.id), running.now[0]
-        if given is None or given.externally_managed or not cpus or machine.all_cpus <= cpus:
+        widest = ledger.widest(container.id)
+        if given is None or given.externally_managed or not cpus or widest <= cpus:
             return []
         log.warning("container started after the release with what it was given before", **names(pod, container))
-        return [pods.update(container.id, machine.all_cpus, machine.all_mems)]
+        return [pods.update(container.id, widest, machine.all_mems)]
 
     def release(self) -> list[nri.ContainerUpdate]:
         """Gives every pinned container the whole machine back, and pins no more: what comes before an uninstall.
@@ -101,7 +102,7 @@ class Takeover:
         self._open_members()
         pinned = [key for key, grant in ledger.past.grants.items() if not grant.externally_managed]
         log.warning("released: nothing is pinned any more, and what runs is given back", containers=len(pinned))
-        return [*(pods.update(key, machine.all_cpus, machine.all_mems) for key in pinned), *ledger.settle()]
+        return [*(pods.update(key, ledger.widest(key), machine.all_mems) for key in pinned), *ledger.settle()]
 
     def _open_members(self) -> None:
         """What was given goes into the record of the past, and every member takes room by its requests alone."""

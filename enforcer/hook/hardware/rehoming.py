@@ -70,7 +70,7 @@ class Rehoming:
 
     def _still_open(self) -> list[nri.ContainerUpdate]:
         """Those that lost their place before, or were released, were given all CPUs of that time by name."""
-        ledger, machine = self._ledger, self._ledger.machine
+        ledger = self._ledger
         opened = {key for key in self._opened if not self._pinned(key)}
         if ledger.released:
             residents = ledger.residents.now()
@@ -79,7 +79,7 @@ class Rehoming:
             }
         allocations = ledger.occupancy.allocations
         now = {key: allocations[key].cpus if key in allocations else CpuSet() for key in sorted(opened)}
-        return [pods.update(key, now[key] or machine.all_cpus, NumaSet()) for key in now]
+        return [pods.update(key, now[key] or ledger.widest(key), NumaSet()) for key in now]
 
     def _pinned(self, container: str) -> bool:
         allocation = self._ledger.occupancy.allocations.get(container)

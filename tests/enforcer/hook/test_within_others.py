@@ -131,3 +131,9 @@ def test_a_mark_that_its_pods_author_wrote_is_none(world: World) -> None:
     world.apply(world.agent.synchronize([of], [made]))
     assert world.cpus("a") in HOME
     assert "a" in world.agent.ledger.requests
+
+
+def test_a_release_gives_it_no_more_than_the_other_owner_did(world: World) -> None:
+    confined(world, "a", "0-14")
+    world.apply(world.agent.release())
+    assert world.cpus("a") == "0-14"
