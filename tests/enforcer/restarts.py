@@ -28,9 +28,16 @@ class Restarting:
     """
 
     def __init__(
-        self, machine: Machine, run_dir: Path, *, reserved: CpuSet = CpuSet(), rules: Rules = DEFAULT_RULES
+        self,
+        machine: Machine,
+        run_dir: Path,
+        *,
+        reserved: CpuSet = CpuSet(),
+        rules: Rules = DEFAULT_RULES,
+        within_others: bool = False,
     ) -> None:
         self.machine, self.run_dir, self.reserved, self.rules = machine, run_dir, reserved, rules
+        self.within_others = within_others
         self.spare = run_dir.with_name(f"{run_dir.name}.memory") / "spare.json"
         self.spare.parent.mkdir()
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
@@ -51,6 +58,7 @@ class Restarting:
             lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
             rules=self.rules,
             in_vm="kata".__eq__,
+            within_others=self.within_others,
             pod_cgroup=lambda _path, uid: any(sandbox.uid == uid for sandbox in self.sandboxes.values()),
         )
         self.agent = Agent(node, Nominations())

@@ -15,7 +15,7 @@ def what_the_ledger_says_is_in_the_cgroups(truth: Truth) -> None:
     machine, occupancy = truth.node.machine, truth.node.agent.occupancy
     for key, living in truth.live.items():
         allocation = occupancy.allocations.get(key)
-        if living.uncertain or key in truth.node.behind:
+        if living.uncertain or living.limit is not None or key in truth.node.behind:
             continue
         if living.foreign is not None:
             assert truth.node.cpus(key) == living.foreign, f"{key} is another owner's"
@@ -48,8 +48,7 @@ def exclusive_is_exclusive(truth: Truth) -> None:
     everyone = truth.node.rules.everyone
     for key, own in truth.said.items():
         for other, living in truth.live.items():
-            others = living.foreign is not None or living.uncertain
-            can_be_set = living.ours or (everyone and not others and not living.opted_in)
+            can_be_set = living.ours or (everyone and not living.anothers and not living.opted_in)
             if living.pod.uid in truth.budgets and truth.said.get(other) == own and truth.of_one_pod(key, other):
                 continue
             if other != key and can_be_set and other not in truth.node.behind:
@@ -71,6 +70,33 @@ def no_pod_has_more_than_its_budget(truth: Truth) -> None:
         core = truth.node.machine.cores_by_node[truth.node.machine.cpu_nodes.lowest][0].bit_count()
         most = budget.cpus + (len(own) * (core - 1) if whole_cores else 0)
         assert sum(map(len, own)) <= most, f"{uid} has {[*map(str, own)]} of a budget of {budget.cpus} CPUs"
+
+
+def who_is_narrowed_stays_within_the_other_owners_cpus(truth: Truth) -> None:
+    """And has a home there, or all of them."""
+    allocations = truth.node.agent.occupancy.allocations
+    for key, living in truth.live.items():
+        if living.limit is None:
+            continue
+        now = truth.node.cpus(key)
+        assert now <= living.limit, f"{key} is on CPUs {now}, and another owner gave it {living.limit}"
+        if key in truth.node.behind or key in truth.starting():
+            continue
+        left = truth.released or allocations[key].externally_managed
+        said = living.limit if left else allocations[key].cpus
+        assert now == said, f"{key} is on CPUs {now}, said to be on {said}"
+
+
+def who_has_cpus_of_its_own_has_as_many_as_it_asks_for(truth: Truth) -> None:
+    for key, own in truth.said.items():
+        living, machine = truth.live[key], truth.node.machine
+        if living.unseen or not living.ours or living.pod.uid in truth.budgets:
+            continue
+        shares = truth.node.running[key][1].linux.resources.cpu.shares.value
+        core = machine.cores_by_node[machine.cpu_nodes.lowest][0].bit_count()
+        unit = core if living.wish("cpus") == "exclusive-cores" else 1
+        asked = -(-shares // (1024 * unit)) * unit
+        assert len(own) == asked, f"{key} has CPUs {own} and asks for {shares / 1024:g}"
 
 
 def who_has_cpus_has_those_that_are_meant(truth: Truth) -> None:
@@ -115,6 +141,8 @@ LAWS: tuple[Law, ...] = tuple(
         exclusive_is_exclusive,
         no_namespace_is_over_its_quota,
         no_pod_has_more_than_its_budget,
+        who_is_narrowed_stays_within_the_other_owners_cpus,
+        who_has_cpus_of_its_own_has_as_many_as_it_asks_for,
         who_has_cpus_has_those_that_are_meant,
     )
 )

@@ -10,7 +10,7 @@ from random import Random
 
 from numakin.placement.decide import relief
 from numakin.placement.model.budget import Budget
-from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
@@ -69,6 +69,7 @@ class History(Truth):
         of = [uid for uid in sorted(self.pods) if uid in self.budgets]
         if of:
             self._tell_budget(self.pods[self.draw.choice(of)])
+            self._take_what_waits()
             self._answered()
 
     def a_pod_with_a_budget_is_resized(self) -> None:
@@ -125,7 +126,7 @@ class History(Truth):
         if sandbox is None or (sandbox.uid, name) in taken or len(self.live) >= self.most:
             return
         self.count += 1
-        key, claim = f"c{self.count}", str(self._anothers()) if self._often(0.05) else ""
+        key, claim = f"c{self.count}", str(self._a_claim() or "")
         made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim, created_at=self.count)
         made.name, made.pod_sandbox_id, made.state = name, sandbox.id, nri.CONTAINER_CREATED
         if (budget := self.budgets.get(sandbox.uid)) is not None:
@@ -139,8 +140,11 @@ class History(Truth):
         self.node.create(sandbox, made, listed=fate != "never is", lost=heard and lost)
         if fate != "never is":
             foreign = self.node.cpus(key) if claim or sandbox.runtime_handler == VM else None
+            limit = None
+            if self.node.within_others and foreign == self.wide() and sandbox.runtime_handler != VM and _is_in(sandbox):
+                foreign, limit = None, foreign
             left = again and heard and foreign is None and self._is_managed(key)
-            self.live[key] = Living(sandbox, name, foreign, uncertain=left, met=heard and not lost)
+            self.live[key] = Living(sandbox, name, foreign, uncertain=left, met=heard and not lost, limit=limit)
         elif heard:
             self.never_created.add((sandbox.uid, name))
         if fate == "runs":
@@ -151,6 +155,12 @@ class History(Truth):
         if fate in ("never is", "fails") and heard:
             self.failed.attempts[key] = sandbox, name
         self._answered(written=not self._often(0.2))
+
+    def _a_claim(self) -> CpuSet | None:
+        """Another owner's on a container that is created."""
+        if self._often(0.05):
+            return self._anothers()
+        return self.wide() if self._often(0.05) else None
 
     def _is_managed(self, key: str) -> bool:
         """Whether the enforcer takes another owner to set its cpuset."""
@@ -223,14 +233,17 @@ class History(Truth):
                 assert not stays or second_best._better(requests) is None, f"{key} is left open, and there is room"
 
     def a_container_is_resized(self) -> None:
-        if not self.live or self.node.heard is None:
+        """Whether or not the runtime has somebody to tell."""
+        if not self.live:
             return
         key = self._a_container()
         sandbox, running = self.node.running[key]
         if sandbox.uid in self.budgets:
             return
         resources = container(key, self.draw.choice((0.5, 1, 1.5, 2, 3, 4, 9))).linux.resources
-        self.node.apply(self.node.heard.update_container(sandbox, running, resources))
+        self.live[key].unseen = self.node.heard is None and not self.live[key].noted
+        if self.node.heard is not None:
+            self.node.apply(self.node.heard.update_container(sandbox, running, resources))
         running.linux.resources.cpu.shares.value = resources.cpu.shares.value
         self._answered()
 
@@ -249,9 +262,12 @@ class History(Truth):
         living = self.live[key]
         may_be_ours = living.opted_in or self.node.rules.everyone
         if heard is not None or not may_be_ours or living.foreign is not None:
-            living.foreign, living.uncertain = taken, False
+            living.foreign, living.uncertain, living.limit = taken, False, None
         else:
-            living.uncertain = True  # an owner that keeps cpusets writes again once the enforcer is there
+            living.uncertain, living.limit = (
+                True,
+                None,
+            )  # an owner that keeps cpusets writes again once the enforcer is there
         self._answered(written=not self._often(0.2))
 
     def a_member_is_moved(self) -> None:
@@ -336,6 +352,25 @@ class History(Truth):
         if end == "killed":
             self.the_enforcer_is_killed()
 
+    def an_exclusive_one_comes_while_members_are_out(self) -> None:
+        """Its CPUs may be those that they are let out to."""
+        if not self.node.attached or self.released or len(self.live) >= self.most:
+            return
+        if not any(reservation.let_out for reservation in self.node.agent.occupancy.reservations.values()):
+            return
+        self.count += 1
+        made = pod(f"p{self.count}", group=f"g{self.count % 2}", cpus="exclusive")
+        made.namespace = self.draw.choice(NAMESPACES)
+        self.pods[made.uid] = made
+        self.node.run_sandbox(made)
+        key = f"c{self.count}"
+        asks = container(key, self.draw.choice((1, 2, 3, 4)), created_at=self.count)
+        asks.pod_sandbox_id, asks.state = made.id, nri.CONTAINER_CREATED
+        self.node.create(made, asks)
+        self.live[key] = Living(made, "app", met=True)
+        self.node.begin(key)
+        self._answered(written=not self._often(0.2))
+
     def _may_leave(self, key: str) -> bool:
         ledger = self.node.agent.ledger
         live = ledger.occupancy.directory.by_reservation.get(key, ())
@@ -365,7 +400,7 @@ class History(Truth):
                     break
         for key, living in self.live.items():
             allocation = agent.occupancy.allocations[key]
-            may_be_set = living.ours or (self.node.rules.everyone and living.foreign is None and not living.uncertain)
+            may_be_set = living.ours or (self.node.rules.everyone and not living.anothers)
             if may_be_set and not allocation.externally_managed:
                 said = allocation.cpus or self.node.machine.all_cpus
                 told = key in agent.read_back.differences and agent.read_back.differences[key].lasts
@@ -434,6 +469,10 @@ class History(Truth):
                 assert now == was
 
 
+def _is_in(sandbox: nri.PodSandbox) -> bool:
+    return "group.numakin.io" in sandbox.annotations
+
+
 def _limited(cpus: int) -> nri.LinuxResources:
     """Of a pod, or of a container that was given its pod's: as many CPUs requested as its limit."""
     made = nri.LinuxResources()
@@ -475,6 +514,7 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (3, History.cpus_turn_hot_or_cool),
         (1, History.a_container_ends_and_the_answer_is_not_carried_out),
         (1.5, History.cgroups_are_read_back),
+        (1.5, History.an_exclusive_one_comes_while_members_are_out),
     )
 }
 """How often each happens, relative to the others."""

@@ -48,7 +48,8 @@ WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
 class Living:
     """A container that the runtime lists. foreign: the cpuset that another owner gave it. uncertain: another owner's or
     ours, since nobody could write down what became of it, or one of its name was never created before. met: whether the
-    enforcer ever had it. noted: whether that was written down.
+    enforcer ever had it. noted: whether that was written down. limit: another owner's cpuset within which it may be
+    narrowed. unseen: it was resized while nobody knew what it had asked for before.
     """
 
     pod: nri.PodSandbox
@@ -57,6 +58,8 @@ class Living:
     uncertain: bool = False
     met: bool = False
     noted: bool = False
+    limit: CpuSet | None = None
+    unseen: bool = False
 
     @property
     def opted_in(self) -> bool:
@@ -65,7 +68,12 @@ class Living:
     @property
     def ours(self) -> bool:
         """Whether it can only be ours."""
-        return self.opted_in and self.foreign is None and not self.uncertain
+        return self.opted_in and not self.anothers
+
+    @property
+    def anothers(self) -> bool:
+        """Whether another owner has set its cpuset, or may have."""
+        return self.foreign is not None or self.uncertain or self.limit is not None
 
     def wish(self, key: str) -> str:
         return self.pod.annotations.get(f"{key}.numakin.io", "")
@@ -112,7 +120,8 @@ class Truth:
             within_caches=draw.random() < 0.3,
             max_exclusive_cpus_per_namespace=self.limit,
         )
-        self.node = Restarting(on, run_dir, rules=rules, reserved=self._some_reserved(on.cpus))
+        reserved = self._some_reserved(on.cpus)
+        self.node = Restarting(on, run_dir, rules=rules, reserved=reserved, within_others=draw.random() < 0.5)
         self.count = 0
         self.pods: dict[str, nri.PodSandbox] = {}
         self.live: dict[str, Living] = {}
@@ -162,6 +171,11 @@ class Truth:
         cpus = [*self.node.machine.cpus]
         return CpuSet.of((cpus[1], cpus[-1]))
 
+    def wide(self) -> CpuSet:
+        """All CPUs but the machine's last: another owner's that has more than a NUMA node."""
+        cpus = [*self.node.machine.cpus]
+        return CpuSet.of(cpus[:-1])
+
     def _stop(self, key: str, *, lost: bool = False) -> None:
         self._ended(key)
         self.node.stop(key, lost=lost, sandbox=False)
@@ -209,6 +223,8 @@ class Truth:
         allocations = self.node.agent.occupancy.allocations
         for key, living in self.live.items():
             managed = key in allocations and allocations[key].externally_managed
+            if living.limit is not None:
+                continue
             if living.uncertain or (living.foreign is None and not living.met and managed):
                 living.foreign, living.uncertain = self.node.cpus(key) if managed else None, False
         told = {update.container_id for update in updates}
