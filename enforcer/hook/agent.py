@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from enforcer.hook.cache_domains import CacheDomains
-from enforcer.hook.creations import Attempt, Creations
+from enforcer.hook.creations import Attempt, Creations, Shown
 from enforcer.hook.decision_records import names
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.demands import unmanaged_resized
@@ -50,6 +50,7 @@ class Agent:
         self.relief = Relief(ledger, lambda: self.moves.unsent)
         self.read_back = ReadBack(ledger)
         self.creations = Creations()
+        self._unclaimed: set[str] = set()
         self.records, self.residents = ledger.records, ledger.residents
         self.release, self.resume = self.takeover.release, self.takeover.resume
         self.memory_policies = False
@@ -67,6 +68,7 @@ class Agent:
     ) -> list[nri.ContainerUpdate]:
         """Takes over what runs; the updates are for members that are not pinned yet, or could be better off by now."""
         self.creations.clear()
+        self._unclaimed.clear()
         updates = self.takeover.synchronize(sandboxes, containers)
         for pod in dict.fromkeys(self.takeover.resized):
             updates += self._resized(pod)
@@ -155,9 +157,15 @@ class Agent:
         return pods.merged(updates)
 
     def post_create_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """No other plugin's claim has failed its creation."""
-        if self.creations.created(pod.uid, container.name, container.id):
+        """No other plugin's claim has failed its creation; one that was left open for such a claim shows whether there
+        is any, since the runtime shows what all plugins have made of it.
+        """
+        claimed = pods.claim_of(container) is not None
+        shown = self.creations.created(pod.uid, container.name, container.id, claimed=claimed)
+        if shown is Shown.CONFLICT:
             self.ledger.records.conflict_proven(pod, container)
+        elif shown is Shown.NEEDLESS:
+            self._unclaimed.add(container.id)
 
     def update_container(
         self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
@@ -235,6 +243,9 @@ class Agent:
         """
         self.read_back.started(container)
         self.post_create_container(pod, container)
+        if container.id in self._unclaimed:
+            self._unclaimed.discard(container.id)
+            self.ledger.take_back(container.id)
         allocation = self.ledger.occupancy.allocations.get(container.id)
         if allocation is None:
             return self.takeover.missed(pod, container)
@@ -305,6 +316,7 @@ class Agent:
         ledger.demands.stopped(pod.uid, container)
         ledger.records.forget(container)
         self.read_back.ended(container)
+        self._unclaimed.discard(container)
         before = ledger.occupancy
         ledger.occupancy = before.without_allocation(container).without_reservation(container)
         if ledger.occupancy is not before:

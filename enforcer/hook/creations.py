@@ -1,10 +1,12 @@
-"""Containers that we answered with a cpuset and that were never created: another plugin has claimed it too.
+"""Containers that we answered with a cpuset and that were never created: another plugin may have claimed it too.
 
 A runtime takes a container's cpuset from one plugin alone. One that is asked after us and sets it too fails the
 creation; the kubelet is told, we are not, and it tries again under the same pod and name. So an attempt that is
-followed by another without having been created is taken for a conflict, and the next is left open. Where that one is
-created, the conflict is proven, and the replicas of its workload are spared a failed attempt for a while; where it
-fails as well, something else does it, and the one after it is placed again.
+followed by another without having been created may be a conflict, and the next is left open. Where that one is created
+with a cpuset, which is another's as we have set none, the conflict is proven, and the replicas of its workload are
+spared a failed attempt for a while. Where it is created without, nobody else wanted it: a creation fails for many
+reasons (CRI-O fails it where a program is not there), and it is placed at its start. Where it fails as well, something
+else does it, and the one after it is placed again.
 """
 
 from __future__ import annotations
@@ -12,12 +14,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 REMEMBERED_S = 3600.0
 """How long the replicas of a workload are left open after a proven conflict: then one is tried anew."""
 
 MOST = 1024
 """Attempts under way, and proven conflicts, that are remembered; the oldest go first."""
+
+
+class Shown(Enum):
+    """What a container that is there shows of the attempts before it.
+
+    CONFLICT: another plugin claims its cpuset, which was not known. NEEDLESS: it was left open and nobody claims it.
+    """
+
+    NOTHING = auto()
+    CONFLICT = auto()
+    NEEDLESS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +68,25 @@ class Creations:
             self._proven.pop((before.workload, name), None)
         return before
 
-    def created(self, pod: str, name: str, container: str) -> bool:
-        """The container is there; whether that proves a conflict which was not known before. That one ends proves
-        nothing: containerd undoes a failed creation by StopContainer.
+    def created(self, pod: str, name: str, container: str, *, claimed: bool) -> Shown:
+        """The container is there. claimed: whether it has a cpuset. That one ends proves nothing: containerd undoes a
+        failed creation by StopContainer.
         """
         attempt = self._attempts.get((pod, name))
         if attempt is None or attempt.container != container:
-            return False
+            return Shown.NOTHING
         del self._attempts[pod, name]
         if not attempt.opened:
-            return False
+            return Shown.NOTHING
+        if not claimed:
+            self._proven.pop((attempt.workload, name), None)
+            return Shown.NEEDLESS
         new = not self.conflicts(attempt.workload, name)
         if new:
             self._proven[attempt.workload, name] = self._clock() + REMEMBERED_S
         if len(self._proven) > MOST:
             del self._proven[next(iter(self._proven))]
-        return new
+        return Shown.CONFLICT if new else Shown.NOTHING
 
     def conflicts(self, workload: str, name: str) -> bool:
         """Whether another plugin is known to claim the cpusets of the workload's containers of that name."""

@@ -347,6 +347,13 @@ class Ledger:
         self._others[container.id] = True
         self.records.conflict(pod, container)
 
+    def take_back(self, container: str) -> None:
+        """The container was left to another plugin, and none has claimed it: it is as one that was never heard of, and
+        so is placed at its start.
+        """
+        self._others.pop(container, None)
+        self.occupancy = self.occupancy.without_allocation(container).without_reservation(container)
+
     @property
     def yielded(self) -> Yielded:
         """What other owners have of the containers that opted in, also while the node is released."""

@@ -127,11 +127,14 @@ def test_a_container_whose_start_is_under_way_while_the_enforcer_registers_is_pi
     enforcer.kill()
     pod = runtime.kubelet.run_pod("checkout", annotations={"group.numakin.io": "shop"})
     starting = runtime.kubelet.create(pod, resources=SMALL)
-    with ThreadPoolExecutor(1) as threads, runtime.stalled_starts():
+    with ThreadPoolExecutor(2) as threads, runtime.stalled_starts():
         started = threads.submit(runtime.kubelet.start, starting)
         runtime.wait_for_log(*runtime.starting(starting))
-        enforcer.start()
+        registered = threads.submit(enforcer.start)
+        if runtime.registers_meanwhile:
+            registered.result()
     started.result()
+    registered.result()
     pid = runtime.kubelet.pid(starting)
     until(lambda: kernel.cpuset(pid) == home, "the container to be pinned")
 
@@ -186,13 +189,14 @@ def test_a_container_restarted_in_place_finds_its_cpus_again_before_the_old_one_
 def test_a_container_that_fails_to_start_is_tried_again_with_exclusive_cpus(
     runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
-    """The runtime tells plugins nothing of a start that fails, and the kubelet removes what failed much later."""
+    """The runtime tells plugins nothing of a start that fails, and the kubelet removes what failed much later. CRI-O
+    fails the creation already, and tells nothing of that either.
+    """
     kubelet, whole_cpu = runtime.kubelet, cri.LinuxContainerResources(cpu_shares=1024)
     pod = kubelet.run_pod("cart", annotations={"group.numakin.io": "shop", "cpus.numakin.io": "exclusive"})
     for attempt in range(2):
-        failed = kubelet.create(pod, command=("/no/such/program",), resources=whole_cpu, attempt=attempt)
         with pytest.raises(grpc.RpcError, match="no such file or directory"):
-            kubelet.start(failed)
+            kubelet.run(pod, command=("/no/such/program",), resources=whole_cpu, attempt=attempt)
     own = kubelet.run(pod, resources=whole_cpu, attempt=2)
     assert kernel.cpuset(kubelet.pid(own)).cpus in machine.halves
     assert [entry["id"] for entry in enforcer.status()["containers"]] == [own]

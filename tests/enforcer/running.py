@@ -15,6 +15,7 @@ import pytest
 
 from enforcer.cli.status import NobodyAnswersError, ask
 from lab.standins.patience import PATIENCE_S, until
+from lab.standins.runtime import VERSIONS
 from lab.standins.runtime.runtime import Runtime
 from numakin.placement.model.cpuset import CpuSet
 from numakin.process.ports import free_address
@@ -24,6 +25,11 @@ from tests.titled import children
 from tests.trees import sysfs
 
 GROUP = {"group.numakin.io": "web"}
+
+PLAYED = {f"NRI {version}": {"nri_version": version} for version in VERSIONS} | {
+    "CRI-O": {"name": "cri-o", "version": "1.37.0", "nri_version": "0.12.0"}
+}
+"""The runtimes that tests play: containerd by its version of NRI, and CRI-O."""
 
 
 class Enforcer:

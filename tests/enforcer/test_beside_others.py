@@ -13,7 +13,7 @@ from lab.standins.runtime import CriError, Runtime
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.command import command
 from tests.enforcer.nri.running import Running
-from tests.enforcer.running import GROUP, Enforcer
+from tests.enforcer.running import GROUP, PLAYED, Enforcer
 
 
 def doctor(enforcer: Enforcer, topic: str, socket: Path | None = None) -> list[tuple[str, str]]:
@@ -58,9 +58,7 @@ def test_the_doctor_finds_that_nobody_listens_at_a_socket_that_is_there(enforcer
     assert (grade, text.partition(":")[0]) == ("bad", f"no process listens at {left}")
 
 
-@pytest.mark.parametrize(
-    "played", [{}, {"name": "cri-o", "version": "1.37.0", "nri_version": "0.12.0"}], ids=["containerd", "CRI-O"]
-)
+@pytest.mark.parametrize("played", [PLAYED["NRI 0.8.0"], PLAYED["CRI-O"]], ids=["containerd", "CRI-O"])
 def test_a_plugin_that_is_asked_later_costs_one_try_and_is_named_from_then_on(
     enforcer: Enforcer, played: dict[str, str]
 ) -> None:

@@ -8,10 +8,9 @@ import pytest
 from enforcer.cli.status import ask
 from lab.standins.cri.cgroups import Cgroups
 from lab.standins.patience import PATIENCE_S, until
-from lab.standins.runtime import VERSIONS
 from lab.standins.runtime.runtime import Runtime
 from tests.enforcer.command import command
-from tests.enforcer.running import GROUP, Enforcer, cpus, numa_cpus
+from tests.enforcer.running import GROUP, PLAYED, Enforcer, cpus, numa_cpus
 
 
 @pytest.fixture
@@ -19,9 +18,9 @@ def cgroups(enforcer: Enforcer) -> Cgroups:
     return Cgroups(enforcer.folder, "0-159", "0-1")
 
 
-@pytest.fixture(params=["0.8.0"])
+@pytest.fixture(params=["NRI 0.8.0", "CRI-O"])
 def runtime(request: pytest.FixtureRequest, enforcer: Enforcer, cgroups: Cgroups) -> Iterator[Runtime]:
-    with Runtime(enforcer.socket, nri_version=request.param, cgroups=cgroups) as made:
+    with Runtime(enforcer.socket, **PLAYED[request.param], cgroups=cgroups) as made:
         enforcer.start("--procfs", str(cgroups.procfs))
         made.wait_for_plugin(PATIENCE_S)
         yield made
@@ -32,7 +31,7 @@ def released(enforcer: Enforcer) -> tuple[int, str, str]:
     return ran.returncode, ran.stdout, ran.stderr
 
 
-@pytest.mark.parametrize("runtime", VERSIONS, indirect=True)
+@pytest.mark.parametrize("runtime", PLAYED, indirect=True)
 def test_release_gives_every_container_the_whole_machine_back(enforcer: Enforcer, runtime: Runtime) -> None:
     """An older runtime by the answer to Synchronize: an update out of turn might hang it."""
     made = runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)

@@ -4,7 +4,7 @@ container waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from enforcer.hook.facts import pods
 from numakin.placement.model.demand import Demand
@@ -102,7 +102,7 @@ def _message(pod: nri.PodSandbox, container: nri.Container, workload: str) -> lo
         namespace=pod.namespace,
         pid=container.pid,
         cgroups_path=container.linux.cgroups_path,
-        host_network=_host_network(pod),
+        host_network=_host_network(pod, container),
         ips=list(pod.ips),
         opted_in=opted_in(pod.annotations),
         group=opt_in.group if opt_in is not None else "",
@@ -118,8 +118,15 @@ def _move(opt_in: OptIn) -> Move:
     return Move.NEVER if opt_in.cpus is Cpus.SHARED_STABLE else opt_in.move
 
 
-def _host_network(pod: nri.PodSandbox) -> bool | None:
-    """None where the runtime lists a network namespace: CRI-O does for each pod, which may be the host's own; without
-    one in its list a pod has the runtime's.
+def _host_network(pod: nri.PodSandbox, container: nri.Container) -> bool | None:
+    """None where it is not known. A pod that lists no network namespace has the runtime's, as containerd shows it.
+    CRI-O lists one for each pod, which may be the host's own: then its container lists others and not this one.
     """
-    return None if any(namespace.type == "network" for namespace in pod.linux.namespaces) else True
+    if "network" not in _kinds(pod.linux.namespaces):
+        return True
+    kinds = _kinds(container.linux.namespaces)
+    return True if kinds and "network" not in kinds else None
+
+
+def _kinds(namespaces: Iterable[nri.LinuxNamespace]) -> set[str]:
+    return {namespace.type for namespace in namespaces}

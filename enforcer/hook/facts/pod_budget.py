@@ -15,9 +15,9 @@ belong to it; whole CPUs of its own, where its request equals its own limit.
 Compared is what containers were created with: a resize in place changes them, and the sandbox's only where the runtime
 carries that (UpdatePodSandbox, NRI 0.10). Not seen by this, and taken for a sum until the extender sends the pod's
 spec: the first container alone; a pod with requests of its own and no limits (its sandbox's request counts all the
-same); and every pod where the runtime leaves `pod_resources` out (CRI-O before its own restart). The other way round, a
-container that was resized to exactly what its pod had in all, before this process knew it, looks like one that was
-given the pod's limit: until the extender's facts come, its pod counts as it was created.
+same); and every pod where the runtime leaves `pod_resources` out. The other way round, a container that was resized to
+exactly what its pod had in all, before this process knew it, looks like one that was given the pod's limit: until the
+extender's facts come, its pod counts as it was created.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The runtime's events, delivered to plugins, and what becomes of a container by their answers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from google.protobuf.message import Message
@@ -19,8 +19,9 @@ class CriError(Exception):
 class Events:
     """One CRI call's events; every method raises CriError where a plugin answers with an error status."""
 
-    def __init__(self, plugins: Plugins) -> None:
-        self._plugins = plugins
+    def __init__(self, plugins: Plugins, required: Sequence[str] = ()) -> None:
+        """required: the names of plugins without which NRI's default validator lets no container be created."""
+        self._plugins, self._required = plugins, required
 
     def create(self, container: Container) -> tuple[Container, list[nri.ContainerUpdate]]:
         """The container as the plugins adjusted it, and their updates of others; no two may set the same field."""
@@ -34,14 +35,19 @@ class Events:
             adjusted = response.adjust.linux.resources
             try:
                 claims.claim(container.id, adjusted, str(plugin))
-                for update in response.update:
-                    claims.claim(update.container_id, update.linux.resources, str(plugin))
+                updates += claims.granted(response.update, str(plugin), created=container.id)
             except StatusError as error:
                 raise CriError(f"failed to get NRI adjustment for container: {error}") from error
             annotations = {**container.annotations, **response.adjust.annotations}
             container = replace(container.with_resources(adjusted), annotations=annotations)
-            updates += response.update
+        self._validate()
         return container, updates
+
+    def _validate(self) -> None:
+        """Once all have answered, as the real one does (NRI 0.10)."""
+        present = {name.partition("-")[2] for name in self._plugins.names}
+        if missing := [name for name in self._required if name not in present]:
+            raise CriError(f"validation error: required plugin {', '.join(missing)} not present")
 
     def pod(self, method: str, request: Message) -> None:
         for _ in self.deliver(method, lambda: request):

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lab.standins.runtime.manners import CONTAINERD, Manner
 from numakin.wire import nri_pb2 as nri
 
 # The kubelet's cgroup parents by QoS class, cgroupfs driver.
@@ -24,8 +25,7 @@ class Pod:
     """A pod sandbox. cpu_request, cpu_limit, memory_limit: what the kubelet sends of the pod when it makes the sandbox,
     the pod's own requests and limits (CPUs, bytes), else the sums of those of its containers that are set; a later
     resize of a container changes nothing here.
-    recovered: the runtime has restarted since it made the sandbox. lists_network: whether its network namespace is in
-    its list though it is the host's, as CRI-O has it; containerd leaves that one out.
+    recovered: the runtime has restarted since it made the sandbox. manner: the runtime's.
     """
 
     name: str
@@ -41,14 +41,16 @@ class Pod:
     cpu_request: float = 0.0
     memory_limit: int = 0
     cpu_limit: float = 0.0
-    lists_network: bool = False
+    manner: Manner = CONTAINERD
 
     @property
     def cgroup_parent(self) -> str:
         return CGROUP_PARENTS[self.qos].format(uid=self.uid)
 
     def message(self) -> nri.PodSandbox:
-        kinds = ["pid", "ipc", "mount"] + ([] if self.host_network and not self.lists_network else ["network"])
+        kinds = [*self.manner.namespaces]
+        if not self.host_network or self.manner.lists_host_network:
+            kinds.append("network")
         return nri.PodSandbox(
             id=self.id,
             name=self.name,
@@ -99,6 +101,10 @@ class Container:
         return str(self.resources.cpu.mems)
 
     @property
+    def cgroups_path(self) -> str:
+        return f"{self.pod.cgroup_parent}/{self.pod.manner.cgroup_prefix}{self.id}"
+
+    @property
     def running(self) -> bool:
         return bool(self.state == nri.CONTAINER_RUNNING)
 
@@ -114,10 +120,10 @@ class Container:
                 "io.kubernetes.pod.namespace": self.pod.namespace,
                 "io.kubernetes.pod.uid": self.pod.uid,
             },
-            annotations={**self.pod.annotations, **self.annotations},
+            annotations={**(self.pod.annotations if self.pod.manner.annotates_containers else {}), **self.annotations},
             args=["/" + self.name],
             env=self.env,
-            linux=nri.LinuxContainer(resources=self.resources, cgroups_path=f"{self.pod.cgroup_parent}/{self.id}"),
+            linux=nri.LinuxContainer(resources=self.resources, cgroups_path=self.cgroups_path),
             pid=self.pid,
         )
 

@@ -2,13 +2,12 @@
 does, and keeps a record of where every container would be.
 
 It holds to the real one's rules: one lock around every event, and another one that an update out of turn takes in the
-wrong order (`Locks`); a plugin that lets a deadline pass or breaks the wire is
-closed and the container starts without it; an error status fails the CRI call; no two plugins may set the same field
-of a container; plugins get no event of the end of sandboxes that it found at its own start (containerd#8426), only of
-their containers, and none of a start that fails.
+wrong order (`Locks`); a plugin that lets a deadline pass or breaks the wire is closed and the container starts without
+it; an error status fails the CRI call; no two plugins may set the same field of a container; none hears of a start that
+fails. What CRI-O does its own way is in `manners`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import md5
@@ -24,6 +23,7 @@ from lab.standins.runtime.attached import Terms
 from lab.standins.runtime.connection import UNKNOWN, StatusError
 from lab.standins.runtime.events import CriError, Events
 from lab.standins.runtime.locks import Locks
+from lab.standins.runtime.manners import manner_of
 from lab.standins.runtime.plugins import Plugins
 from lab.standins.runtime.records import Container, Pod, pod_resources_of, resources_of
 from lab.standins.runtime.versions import ALL_EVENTS, VERSIONS
@@ -43,7 +43,8 @@ class Runtime:
 
     `nri_version` is a key of VERSIONS, `version` what the runtime calls its own. Without a `socket_path` plugins can
     only be launched. `refuse_registration` is the reason that every plugin gets; `mute`: no plugin ever gets a message.
-    `cgroups`: where it makes its containers' cgroups, from their start to their end.
+    `required_plugins`: by name, those of its default validator (NRI 0.10). `cgroups`: where it makes its containers'
+    cgroups, from their start to their end.
     Methods may be called from any thread.
     """
 
@@ -61,6 +62,7 @@ class Runtime:
         mute: bool = False,
         cgroups: Cgroups | None = None,
         cri_timeout_s: float = CRI_TIMEOUT_S,
+        required_plugins: Sequence[str] = (),
     ) -> None:
         played = VERSIONS[nri_version]
         self._terms = Terms(
@@ -74,6 +76,7 @@ class Runtime:
             mute=mute,
         )
         self.nri_version = nri_version
+        self._manner = manner_of(name, played)
         self._path = str(socket_path) if socket_path else ""
         self._locks = Locks(lets_go=played.lets_go_while_updating, deadline_s=cri_timeout_s)
         self._lock = self._locks.runtime
@@ -85,7 +88,7 @@ class Runtime:
         self.refused: set[str] = set()  # the containers whose cpuset the kernel takes no more
         self._awaited = 0  # plugins that a wait was for
         self.plugins = Plugins(self._terms, self._locks, self._snapshot, self._apply, self._unsolicited)
-        self._events = Events(self.plugins)
+        self._events = Events(self.plugins, required_plugins)
 
     def __enter__(self) -> Self:
         self.start()
@@ -162,7 +165,7 @@ class Runtime:
         """A running pod sandbox; cpu_request, cpu_limit, memory_limit: as `Pod` has them. Raises CriError."""
         pod = Pod(name, namespace, uid or str(uuid4()), annotations or {}, labels or {}, qos, host_network)
         pod = replace(pod, cpu_request=cpu_request, cpu_limit=cpu_limit, memory_limit=memory_limit)
-        return self._run(replace(pod, lists_network=self._terms.name == "cri-o"))
+        return self._run(replace(pod, manner=self._manner))
 
     def run_static_pod(self, name: str, node: str, annotations: Mapping[str, str], **more: Any) -> Pod:
         """As the kubelet runs one of its own manifests: named after the node too, and its uid is a hash, which the
@@ -202,8 +205,8 @@ class Runtime:
         """Its containers must have been stopped."""
         with self._lock:
             self._pods[pod.id] = replace(self._pods[pod.id], stopped=True)
-            if not self._pods[pod.id].recovered:
-                self._events.pod("StopPodSandbox", nri.StopPodSandboxRequest(pod=pod.message()))
+            if self._tells_end_of(self._pods[pod.id]):
+                self._events.pod("StopPodSandbox", nri.StopPodSandboxRequest(pod=self._pods[pod.id].message()))
 
     def remove_pod(self, pod: Pod) -> None:
         """Stopped first if it was not, its containers removed, as the kubelet does it."""
@@ -212,8 +215,11 @@ class Runtime:
                 self.remove_container(container)
             if not self._pods[pod.id].stopped:
                 self.stop_pod(pod)
-            if not self._pods.pop(pod.id).recovered:
+            if self._tells_end_of(self._pods.pop(pod.id)):
                 self._events.pod("RemovePodSandbox", nri.RemovePodSandboxRequest(pod=pod.stripped_message()))
+
+    def _tells_end_of(self, pod: Pod) -> bool:
+        return self._manner.tells_end_of_recovered or not pod.recovered
 
     def create_container(
         self,
@@ -228,30 +234,35 @@ class Runtime:
         annotations: Mapping[str, str] | None = None,
         env: Iterable[str] = (),
         meanwhile: Callable[[], None] = lambda: None,
+        fails: str = "",
     ) -> Container:
         """A created container with what the plugins made of it. `cpus`, `mems`: what another owner of the cpuset
         (the kubelet's static policy) gives it from the start. meanwhile: called when the plugins were asked and the
-        container is listed nowhere yet, as containerd's are for a moment. Raises CriError.
+        container is listed nowhere yet, as containerd's are for a moment. fails: why the OCI runtime can't create it;
+        CRI-O has it look at the creation whether programs and mounts are there. Raises CriError.
         """
         resources = resources_of(cpu_request, cpu_limit, memory_limit)
         resources.cpu.cpus, resources.cpu.mems = cpus, mems
-        made = Container(name, pod, resources, annotations or {}, tuple(env))
+        made = Container(name, self._pods.get(pod.id, pod), resources, annotations or {}, tuple(env))
         with self._lock:
             try:
                 container, updates = self._events.create(made)
+                self._apply(updates)
+                _create(fails)
             except CriError:
                 self._undo(made)
                 raise
-            self._apply(updates)
         meanwhile()
         with self._lock:
+            if self._manner.pid_from_creation:
+                container = replace(container, pid=self._new_pid())
             self._containers[container.id] = container
             self._events.container("PostCreateContainer", nri.PostCreateContainerRequest, container)
         return container
 
     def _undo(self, container: Container) -> None:
-        """As containerd takes back towards plugins what failed: by its id alone. CRI-O does not."""
-        if self._terms.name != "containerd":
+        """As containerd takes back towards plugins what failed: by its id alone."""
+        if not self._manner.undoes_creations:
             return
         nameless = replace(container, name="")
         request = nri.StopContainerRequest(pod=container.pod.message(), container=nameless.message())
@@ -262,14 +273,19 @@ class Runtime:
     def start_container(self, container: Container) -> Container:
         """A running container, with a pid."""
         with self._lock:
-            self._next_pid += 1
-            started = replace(self._containers[container.id], state=nri.CONTAINER_CREATED, pid=self._next_pid)
-            self._events.container("StartContainer", nri.StartContainerRequest, started)
-            started = replace(started, state=nri.CONTAINER_RUNNING)
+            created = self._containers[container.id]
+            starting = replace(created, state=nri.CONTAINER_CREATED, pid=created.pid or self._new_pid())
+            self._events.container("StartContainer", nri.StartContainerRequest, starting)
+            started = replace(starting, state=nri.CONTAINER_RUNNING)
             self._containers[container.id] = started
             self._write(started)
-            self._events.container("PostStartContainer", nri.PostStartContainerRequest, started)
+            told = starting if self._manner.created_at_post_start else started
+            self._events.container("PostStartContainer", nri.PostStartContainerRequest, told)
         return started
+
+    def _new_pid(self) -> int:
+        self._next_pid += 1
+        return self._next_pid
 
     def fail_start(self, container: Container) -> Container:
         """A container whose start has failed before its process was there ("exec not found", a bad mount, a hook that
@@ -302,15 +318,26 @@ class Runtime:
             self._events.container("PostUpdateContainer", nri.PostUpdateContainerRequest, after)
         return after
 
+    def end_container(self, container: Container) -> Container:
+        """A container whose process ends by itself, or is killed: plugins are told at once."""
+        with self._lock:
+            ends = replace(self._containers[container.id], state=nri.CONTAINER_STOPPED, pid=0)
+            return self._stopped(container, ends if self._manner.stopped_when_it_ends else None)
+
     def stop_container(self, container: Container) -> Container:
         """A stopped container. A plugin's error does not keep it from stopping."""
         with self._lock:
+            return self._stopped(container, None)
+
+    def _stopped(self, container: Container, told: Container | None) -> Container:
+        """told: as plugins are told of it, where that is not as it ran."""
+        with self._lock:
             running = self._containers[container.id]
-            request = nri.StopContainerRequest(pod=running.pod.message(), container=running.message())
+            request = nri.StopContainerRequest(pod=running.pod.message(), container=(told or running).message())
             stopped = replace(running, state=nri.CONTAINER_STOPPED, pid=0)
             self._containers[container.id] = stopped
             if self._cgroups is not None:
-                self._cgroups.remove(running.message().linux.cgroups_path)
+                self._cgroups.remove(running.cgroups_path)
             try:
                 for _, answer in self._events.deliver("StopContainer", lambda: request):
                     self._apply(nri.StopContainerResponse.FromString(answer).update)
@@ -348,7 +375,7 @@ class Runtime:
 
     def _write(self, container: Container) -> None:
         """Into its cgroup, where there is one."""
-        path = container.message().linux.cgroups_path
+        path = container.cgroups_path
         if self._cgroups is not None and container.running:
             self._cgroups.make(path)
             self._cgroups.set_cpuset(path, container.cpus, container.mems)
@@ -358,3 +385,9 @@ class Runtime:
             if not self._apply(request.update):
                 raise StatusError(UNKNOWN, "NRI update of some containers failed")
         return nri.UpdateContainersResponse()
+
+
+def _create(fails: str) -> None:
+    """What the OCI runtime does."""
+    if fails:
+        raise CriError(fails)

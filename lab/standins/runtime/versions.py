@@ -31,6 +31,7 @@ class Version:
 
     closes_unsynchronized: whether a plugin that fails Synchronize, or is late with it, sees its connection end.
     containerd 1.7 forgets it, leaves the socket open and even carries out its updates (measured); 2.1 closes.
+    tells_stopped: whether a container that has ended by itself is told as STOPPED (containerd 2.3.4; not 1.7, 2.1).
     lets_go_while_updating: whether an UpdateContainers does not hang the runtime where it meets an event (`Locks`).
     """
 
@@ -43,6 +44,7 @@ class Version:
     sends_timeouts: bool = True
     sends_nri_version: bool = False
     lets_go_while_updating: bool = False
+    tells_stopped: bool = False
     own_calls: frozenset[str] = ALWAYS_OWN_CALL
 
 
@@ -59,12 +61,15 @@ VERSIONS = {
         ),
         Version("0.8.0", "v2.1.9"),
         Version("0.10.0", "v2.2.0", ALL_EVENTS),
-        Version("0.12.0", "v2.3.0", ALL_EVENTS, sends_nri_version=True, own_calls=frozenset(EVENTS)),
+        Version(
+            "0.12.0", "v2.3.0", ALL_EVENTS, sends_nri_version=True, tells_stopped=True, own_calls=frozenset(EVENTS)
+        ),
         Version(
             "0.12.1",
             "v2.3.3",
             ALL_EVENTS,
             sends_nri_version=True,
+            tells_stopped=True,
             lets_go_while_updating=True,
             own_calls=frozenset(EVENTS),
         ),

@@ -65,7 +65,7 @@ class RealContainerd(RealRuntime):
             request_timeout=self._request_timeout,
             registration_timeout=self._registration_timeout,
         )
-        if self._required_plugins:
+        if self._required_plugins is not None:
             text += VALIDATOR.format(required=json.dumps(list(self._required_plugins)), tolerates=TOLERATES)
         (self.folder / "config.toml").write_text(text)
 

@@ -201,8 +201,17 @@ class Kubelet:
 
     def address(self, pod: Pod) -> str:
         """The pod's IP address; empty for one in the node's network."""
-        request = cri.PodSandboxStatusRequest(pod_sandbox_id=pod.id)
-        return str(self._runtime.PodSandboxStatus(request, timeout=CALL_S).status.network.ip)
+        return str(self.pod_status(pod).status.network.ip)
+
+    def pod_status(self, pod: Pod) -> cri.PodSandboxStatusResponse:
+        """Verbose."""
+        request = cri.PodSandboxStatusRequest(pod_sandbox_id=pod.id, verbose=True)
+        return self._runtime.PodSandboxStatus(request, timeout=CALL_S)
+
+    def container_status(self, container: str) -> cri.ContainerStatusResponse:
+        """Verbose."""
+        request = cri.ContainerStatusRequest(container_id=container, verbose=True)
+        return self._runtime.ContainerStatus(request, timeout=CALL_S)
 
     def pid(self, container: str) -> int:
         """The pid of a container's first process; 0 when it has none."""
@@ -213,8 +222,7 @@ class Kubelet:
         return str(self._info(container)["runtimeSpec"]["linux"]["cgroupsPath"])
 
     def _info(self, container: str) -> dict[str, Any]:
-        request = cri.ContainerStatusRequest(container_id=container, verbose=True)
-        info: dict[str, Any] = json.loads(self._runtime.ContainerStatus(request, timeout=CALL_S).info["info"])
+        info: dict[str, Any] = json.loads(self.container_status(container).info["info"])
         return info
 
 

@@ -81,6 +81,7 @@ class RealCrio(RealRuntime):
 
     title = "CRI-O"
     programs = ("crio", "pinns")
+    registers_meanwhile = False
 
     def _configure(self) -> None:
         for name in ("hooks", "policies", "cni"):
@@ -96,7 +97,7 @@ class RealCrio(RealRuntime):
             request_timeout=self._request_timeout,
             registration_timeout=self._registration_timeout,
         )
-        if self._required_plugins:
+        if self._required_plugins is not None:
             text += VALIDATOR.format(required=json.dumps(list(self._required_plugins)), tolerates=TOLERATES)
         (self.folder / "crio.conf").write_text(text)
 

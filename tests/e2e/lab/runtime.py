@@ -39,12 +39,15 @@ class RealRuntime(ABC):
     root: the Debian root folder. programs: a folder of this machine with the runtime's own programs, in place of the
     root's. plugins, conf_d: folders for plugins that it launches and their drop-in configuration; put files there before
     `start()`. Timeouts are NRI's, by default as NRI has them. nri: False for a runtime that has none. required_plugins:
-    without which NRI's default validator lets no container be created.
+    without which NRI's default validator lets no container be created; None: it is off, as by default.
     """
 
     title: ClassVar[str]
     programs: ClassVar[tuple[str, ...]]
     """Its own, of which the first is the runtime."""
+
+    registers_meanwhile: ClassVar[bool] = True
+    """Whether it takes a plugin while a container's start is under way."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class RealRuntime(ABC):
         request_timeout: str = "2s",
         registration_timeout: str = "5s",
         nri: bool = True,
-        required_plugins: Sequence[str] = (),
+        required_plugins: Sequence[str] | None = None,
     ) -> None:
         self._root = root
         self._programs = programs

@@ -13,12 +13,18 @@ from enforcer.hook.facts import pods
 from numakin.wire import cri_pb2 as cri
 from numakin.wire import nri_pb2 as nri
 
-RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))
+FOLDER = Path(__file__).parent / "recorded"
+LIVES = sorted(path.stem for path in FOLDER.glob("*-network.json"))
+"""Recorded while pods lived, each container pinned to CPU 1 (tests/e2e/lab/record.py)."""
 
 
-@pytest.fixture(params=RECORDED, ids=lambda path: path.stem)
+@pytest.fixture(params=["containerd-1.7.24", "containerd-2.1.9"])
 def recorded(request) -> tuple[nri.PodSandbox, nri.Container]:
-    received = json.loads(request.param.read_text())
+    return read(request.param)
+
+
+def read(name: str) -> tuple[nri.PodSandbox, nri.Container]:
+    received = json.loads((FOLDER / f"{name}.json").read_text())
     listed = json_format.ParseDict(received["listed"], cri.Container())
     container = json_format.ParseDict(received["container"], cri.ContainerStatusResponse())
     sandbox = json_format.ParseDict(received["sandbox"], cri.PodSandboxStatusResponse())
@@ -53,6 +59,25 @@ class TestContainerd:
         demand = pods.demand_of(recorded[1].linux.resources)
         assert (demand.cpu_milli, demand.memory_limit) == (500, 64 << 20)
         assert pods.claim_of(recorded[1]) is None
+
+
+@pytest.mark.parametrize("name", LIVES)
+class TestEveryRuntime:
+    def test_a_pod_and_its_container_are_told_as_nri_would(self, name: str) -> None:
+        pod, container = read(name)
+        assert pod.name == ("own" if name.endswith("own-network") else "cart")
+        assert pod.annotations["group.numakin.io"] == "shop"
+        assert container.pod_sandbox_id == pod.id
+        assert (container.state, bool(container.pid)) == (nri.CONTAINER_RUNNING, True)
+        prefix = "crio-" if name.startswith("crio") else ""
+        assert container.linux.cgroups_path.endswith(f"/pod{pod.uid}/{prefix}{container.id}")
+        assert pods.claim_of(container) == pods.Claim("1", "0")
+        demand = pods.demand_of(container.linux.resources)
+        assert (demand.cpu_milli, demand.memory_limit) == (500, 64 << 20)
+
+    def test_only_a_pod_with_a_network_of_its_own_lists_one(self, name: str) -> None:
+        pod, _ = read(name)
+        assert [namespace.type for namespace in pod.linux.namespaces] == ["network"] * name.endswith("own-network")
 
 
 def asked(spec: dict, **resources: object) -> nri.Container:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from enforcer.hook.agent import Agent
-from enforcer.hook.creations import MOST, REMEMBERED_S, Attempt, Creations
+from enforcer.hook.creations import MOST, REMEMBERED_S, Attempt, Creations, Shown
 from numakin.placement.model.rules import Rules
 from numakin.placement.state.yielded import Yielded
 from tests.enforcer.hook.world import World, container, member, pod
@@ -21,7 +21,7 @@ def replica(name: str):
 def test_the_second_try_is_left_open_and_what_the_first_held_is_free(world: World) -> None:
     of = member("a", cpus="exclusive")
     assert world.fail(of, container("a1", cpus=6)) is not None
-    assert world.create(of, container("a2", cpus=6)) is None, "no second claim is made"
+    assert world.create(of, container("a2", cpus=6), other="0-3") is None, "no second claim is made"
     assert not world.agent.occupancy.exclusive
     assert world.agent.occupancy.allocations.keys() == {"a2"}
     assert world.agent.occupancy.allocations["a2"].externally_managed, "another plugin sets its cpuset"
@@ -69,8 +69,8 @@ def test_another_container_of_the_pod_is_no_second_try(world: World) -> None:
 
 def test_once_it_is_proven_the_replicas_of_the_workload_lose_no_try(world: World) -> None:
     world.fail(replica("a"), container("a1"))
-    world.create(replica("a"), container("a2"))
-    assert world.create(replica("b"), container("b1")) is None
+    world.create(replica("a"), container("a2"), other="0-3")
+    assert world.create(replica("b"), container("b1"), other="0-3") is None
     assert world.agent.creations.proven == [("shop/Deployment/web", "app")]
     assert world.create(member("other"), container("other")) is not None, "of other workloads nothing is known"
 
@@ -79,6 +79,29 @@ def test_a_container_that_fails_without_us_too_is_placed_again(world: World) -> 
     for number, is_open in enumerate([False, True, False, True]):
         adjust = world.fail(replica("a"), container(f"a{number}"))
         assert (adjust is None) == is_open
+    assert not world.agent.creations.proven
+
+
+def test_one_that_nobody_else_claims_is_placed_at_its_start_and_its_workload_stays_with_us(world: World) -> None:
+    """CRI-O fails a creation, and undoes nothing towards plugins, where a program or a mount is not there."""
+    world.fail(replica("a"), container("a1", cpus=6))
+    second = container("a2", cpus=6)
+    assert world.create(replica("a"), second) is None
+    world.start(replica("a"), second)
+    assert world.cpus("a2") in ("0-3,8-11", "4-7,12-15")
+    assert not world.agent.occupancy.allocations["a2"].externally_managed
+    assert world.agent.ledger.yielded == Yielded(containers=0, members=1, conflicts=0)
+    assert not world.agent.creations.proven
+    assert world.create(replica("b"), container("b1")) is not None
+
+
+def test_a_conflict_that_is_over_costs_the_next_replica_nothing_but_its_start(world: World) -> None:
+    world.fail(replica("a"), container("a1"))
+    world.create(replica("a"), container("a2"), other="0-3")
+    late = container("b1")
+    assert world.create(replica("b"), late) is None
+    world.start(replica("b"), late)
+    assert world.cpus("b1") in ("0-3,8-11", "4-7,12-15")
     assert not world.agent.creations.proven
 
 
@@ -94,8 +117,8 @@ def test_a_proven_conflict_is_tried_anew_after_a_while() -> None:
     now = 0.0
     creations = Creations(lambda: now)
     creations.answered("pod", "app", Attempt("a2", "ns/Deployment/web", opened=True))
-    assert not creations.created("pod", "app", "somebody else's")
-    assert creations.created("pod", "app", "a2")
+    assert creations.created("pod", "app", "another's", claimed=True) is Shown.NOTHING
+    assert creations.created("pod", "app", "a2", claimed=True) is Shown.CONFLICT
     assert creations.conflicts("ns/Deployment/web", "app")
     now = REMEMBERED_S
     assert not creations.conflicts("ns/Deployment/web", "app")
@@ -108,7 +131,7 @@ def test_what_is_remembered_is_bounded() -> None:
     assert creations.again("pod0", "app") is None, "the oldest went"
     for number in range(MOST + 1):
         creations.answered("pod", "app", Attempt("c", f"ns/Deployment/{number}", opened=True))
-        creations.created("pod", "app", "c")
+        creations.created("pod", "app", "c", claimed=True)
     assert len(creations.proven) == MOST
     assert not creations.conflicts("ns/Deployment/0", "app")
 
@@ -125,7 +148,7 @@ def test_of_the_members_it_is_counted_what_others_have(world: World) -> None:
     claimed.linux.resources.cpu.cpus = "2-3"
     world.create(member("claimed"), claimed)
     world.fail(member("a"), container("a1"))
-    world.create(member("a"), container("a2"))
+    world.create(member("a"), container("a2"), other="2-3")
     plain = container("plain")
     plain.linux.resources.cpu.cpus = "2-3"
     world.create(pod("plain"), plain)

@@ -59,11 +59,21 @@ class World:
             pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,
         )
 
-    def create(self, pod: nri.PodSandbox, container: nri.Container):
-        """The container is created, as the runtime does it."""
+    def create(self, pod: nri.PodSandbox, container: nri.Container, other: str = ""):
+        """The container is created, as the runtime does it. other: the CPUs that a plugin gives it that is asked after
+        us.
+        """
         adjust = self.fail(pod, container)
-        self.agent.post_create_container(pod, container)
+        shown = nri.Container()
+        shown.CopyFrom(container)
+        cpu = adjust.linux.resources.cpu if adjust is not None else nri.LinuxCPU()
+        shown.linux.resources.cpu.MergeFrom(nri.LinuxCPU(cpus=other or cpu.cpus, mems=cpu.mems))
+        self.agent.post_create_container(pod, shown)
         return adjust
+
+    def start(self, pod: nri.PodSandbox, container: nri.Container) -> None:
+        self.agent.start_container(pod, container)
+        self.apply(self.agent.post_start_container(pod, container))
 
     def fail(self, pod: nri.PodSandbox, container: nri.Container):
         """Its creation is answered, and comes to nothing."""

@@ -20,12 +20,14 @@ from numakin.process.loop import Loop
 class Running:
     """`stages` is what on_stage heard. `do(function)` runs it in the loop's thread, as a control socket would."""
 
-    def __init__(self, path: Path, handlers: Handlers, *, index: str = "10", **options: Any) -> None:
+    def __init__(
+        self, path: Path, handlers: Handlers, *, index: str = "10", name: str = "numakin", **options: Any
+    ) -> None:
         self.loop = Loop()
         self.stages: list[Stage] = []
         self._heard = threading.Condition()
         self.plugin = Plugin(
-            self.loop, Identity(index, "numakin"), handlers, External(str(path)), on_stage=self._hear, **options
+            self.loop, Identity(index, name), handlers, External(str(path)), on_stage=self._hear, **options
         )
         self._asked: list[tuple[Callable[[], Any], Future[Any]]] = []
         self._wake, self._woken = os.pipe()

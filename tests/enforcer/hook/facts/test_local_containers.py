@@ -9,6 +9,7 @@ import pytest
 from enforcer.hook.facts.local_containers import LocalContainers
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import container, member, pod
+from tests.enforcer.nri.lives import life, of
 
 
 def test_a_container_is_told_as_its_latest_event_has_it() -> None:
@@ -54,6 +55,17 @@ def test_one_that_is_listed_says_nothing_as_it_may_be_the_nodes_own() -> None:
     residents = LocalContainers()
     residents.met(on_crio("a"), container("a"))
     assert host_network(residents, "a") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "pod", "known"), [("containerd", "cart", True), ("cri-o", "cart", True), ("cri-o", "own", None)]
+)
+def test_as_real_runtimes_tell_it_the_nodes_network_is_known_from_the_container(name, pod, known) -> None:
+    """cart is in the node's network, own has one of its own."""
+    told = of(life(name), "PostStartContainer", pod)
+    residents = LocalContainers()
+    residents.met(told.pod, told.container)
+    assert host_network(residents, told.container.id) is known
 
 
 @pytest.mark.parametrize("spec", [True, False])
