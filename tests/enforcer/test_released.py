@@ -78,7 +78,7 @@ def test_a_container_that_is_being_created_meanwhile_is_not_left_pinned(enforcer
     assert str(cpus(runtime, made)) == "0-159"
 
 
-@pytest.mark.parametrize("runtime", ["0.12.1"], indirect=True)
+@pytest.mark.parametrize("runtime", ["NRI 0.12.1"], indirect=True)
 def test_who_is_not_released_is_named(enforcer: Enforcer, runtime: Runtime) -> None:
     """The kernel refuses, as where another cgroup is in the way."""
     web = runtime.run_pod("m", annotations=GROUP)
