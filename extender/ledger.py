@@ -187,13 +187,13 @@ class BindingLedger:
         until = self._clock() + (min(self._hold_s, TRIED_AGAIN_S) if tried_before else self._hold_s)
         room = place.numa_nodes, place.reservations, place.allocations
         private = bool(pod.gang) and not bound
-        self._nodes.hold(Assumption(pod.uid, node, *room, until, bound, pod.gang, private))
+        self._nodes.hold(Assumption(pod.uid, node, *room, until, bound, pod.devices, pod.gang, private))
 
     def scored(self, ready: Prepared, *, alone: bool = False) -> None:
         """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own.
 
         What is held for a pod of a gang counts for its gang alone: most tries come to nothing. alone: filter has left
-        one node, so that no score will be asked for; who filters may only want to know, so that nobody's room is held
+        one node, so that no score will be asked for; who filters may only want to know, so that no room is held
         but for a gang.
         """
         self._history.offered(ready.offer)

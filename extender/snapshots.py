@@ -11,7 +11,7 @@ from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import Wanted
 from extender.scoring.prepared import Found, Snapshot
 from extender.scoring.shares import KinShares
-from extender.scoring.weighing import few, nearly_all, over_arrays, within_quota
+from extender.scoring.weighing import beside_devices, few, nearly_all, over_arrays, within_quota
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 
@@ -66,4 +66,5 @@ class Snapshots:
         if (weighing := candidates.weighing) is not None and weighing.kept:
             with self._lock:
                 self._nodes.keep(candidates, weighing, known)
-        return Snapshot(want, candidates, found.at, found.holds, within_quota(known, candidates, want))
+        known = beside_devices(within_quota(known, candidates, want), candidates, want)
+        return Snapshot(want, candidates, found.at, found.holds, known)

@@ -237,14 +237,24 @@ def _devices(config: Config) -> Iterator[Finding]:
         return
     lister = Lister(path)
     try:
-        equipped = len(told_of(lister.pods()).rows)
+        pods, allocatable = lister.pods(), lister.allocatable_devices()
+        told = told_of(pods, allocatable)
     except Absent:
         text = f"no podresources socket at {path}: devices are known by their numbers alone"
         yield Finding("devices", "note", text)
     except Unanswered as error:
         yield Finding("devices", "note", f"the kubelet does not report devices: {error}")
     else:
-        yield Finding("devices", "good", f"the kubelet reports devices at {path}: containers with some: {equipped}")
+        text = f"the kubelet reports devices at {path}: containers with some: {len(told.rows)}"
+        yield Finding("devices", "good", text)
+        if allocatable is None:
+            text = (
+                "the kubelet does not say which devices are free (from 1.23 on it does): groups do not begin near them"
+            )
+            yield Finding("devices", "note", text)
+        elif told.free:
+            rows = (f"{row.free} of {row.resource} near NUMA node {row.numa_nodes or 'unknown'}" for row in told.free)
+            yield Finding("devices", "good", f"free devices: {', '.join(rows)}")
     finally:
         lister.close()
 

@@ -28,7 +28,7 @@ from numakin.placement.decide.decide import Decision, Reason, Request, decide, l
 from numakin.placement.decide.request import NO_KIN, Kin
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
-from numakin.placement.model.live_usage import NOTHING, Live
+from numakin.placement.model.live_usage import NOTHING, Live, devices_near
 from numakin.placement.optin.options import Policy, Scope
 from numakin.placement.optin.parsing import parse
 from numakin.placement.state import pools
@@ -36,6 +36,8 @@ from numakin.placement.state.allocations import as_one
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.placement.state.yielded import Yielded
 from numakin.process.log import Log
+from numakin.wire import convert
+from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 
 log = Log("hook.agent")
@@ -113,6 +115,15 @@ class Ledger:
         news = notable(self.machine, self.occupancy.live, now)
         if news != NOTHING:
             self.occupancy = self.occupancy.with_live(self.occupancy.live.after(news))
+
+    def take_devices(self, reported: local.Devices) -> None:
+        """What the kubelet gave to whom, and what it has left."""
+        self.pod_devices.learn(reported)
+        live = self.occupancy.live
+        free = devices_near(convert.devices_from(reported.free), (self.machine.cpu_nodes | self.machine.all_mems).mask)
+        free = dict.fromkeys(live.devices, 0) | free
+        if free != live.devices:
+            self.occupancy = self.occupancy.with_live(live.after(Live(devices=free)))
 
     # Members
 

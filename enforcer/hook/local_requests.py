@@ -50,7 +50,8 @@ class LocalRequests:
         elif kind == "plan":
             ledger.learned.planned(message.plan)
         elif kind == "devices":
-            ledger.pod_devices.learn(message.devices)
+            ledger.take_devices(message.devices)
+            host.publish_soon()
         elif kind == "moves":
             self._move(message.moves)
         elif kind == "namespaces":

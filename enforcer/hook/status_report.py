@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from enforcer.hook.agent import Agent
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.state.memory_places import home_of
 from numakin.placement.state.occupancy import Allocation, Reservation
 from numakin.wire import local_pb2 as local
@@ -23,6 +23,10 @@ def of(agent: Agent) -> dict[str, object]:
         "planned_moves": [asdict(move) for move in agent.moves.planned.now],
         "counts": dict(agent.records.counts),
         "devices": agent.ledger.pod_devices.rows,
+        "free_devices": [
+            {"resource": resource, "numa_nodes": str(NumaSet(mask)), "free": free}
+            for (resource, mask), free in sorted(agent.occupancy.live.devices.items())
+        ],
         "yielded": asdict(agent.ledger.yielded) | {"powerless": agent.ledger.yielded.powerless},
         "conflicts": [f"{workload} {name}" for workload, name in agent.creations.proven],
         "quotas": {name: str(quota) for name, quota in agent.ledger.demands.quotas.items()},

@@ -50,6 +50,7 @@ def report(before: NodeState | None, after: NodeState, decisions: Iterable[pb.De
         stalled=live.stalled,
         hot=convert.hot_to(live.hot),
         free_hugepages=convert.pages_to(live.free_hugepages),
+        free_devices=convert.devices_to(live.devices),
         decisions=decisions,
         registered=after.registered if before is None or after.registered != before.registered else None,
         yielded=convert.yielded_to(after.yielded) if before is None or after.yielded != before.yielded else None,

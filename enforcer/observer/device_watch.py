@@ -51,6 +51,7 @@ class DeviceWatch:
         self._new = False
         self._last: local.Devices | None = None
         self._state = ""
+        self._says_free: bool | None = None
         self._thread = threads.thread("devices", self._round, last=self._lister.close, stale_after_s=STALE_AFTER_S)
 
     def start(self) -> None:
@@ -81,8 +82,8 @@ class DeviceWatch:
         return self._thread.alive
 
     def _round(self) -> None:
-        pods = self._asked() if self._awaited() else None
-        if pods is not None and (devices := self._changed(pods)) is not None:
+        answer = self._asked() if self._awaited() else None
+        if answer is not None and (devices := self._changed(*answer)) is not None:
             self._send(devices)
 
     def _wake(self) -> None:
@@ -99,10 +100,10 @@ class DeviceWatch:
             self._wait_s = min(LONGEST_WAIT_S, 2 * self._wait_s)
             return not self._thread.stopping.is_set()
 
-    def _asked(self) -> list[pb.PodResources] | None:
-        """None when the kubelet does not answer."""
+    def _asked(self) -> tuple[list[pb.PodResources], list[pb.ContainerDevices] | None] | None:
+        """Every pod's devices, and all that there are; None when the kubelet does not answer."""
         try:
-            pods = self._lister.pods()
+            pods, devices = self._lister.pods(), self._lister.allocatable_devices()
         except Absent:
             self._became("absent")
             return None
@@ -111,13 +112,21 @@ class DeviceWatch:
             self._became("failing", error)
             return None
         self._became("answering")
-        return pods
+        if self._says_free is not (says := devices is not None):
+            self._says_free = says
+            if not says:
+                log.info(
+                    "the kubelet does not report which devices are free: the extender does not know where they are"
+                )
+        return pods, devices
 
-    def _changed(self, pods: list[pb.PodResources]) -> local.Devices | None:
+    def _changed(
+        self, pods: list[pb.PodResources], allocatable: list[pb.ContainerDevices] | None
+    ) -> local.Devices | None:
         """None when the hook knows it all. Of a pod that has just come it does not, even where nothing has changed: it
         has forgotten the last one of that name.
         """
-        devices = told_of(pods)
+        devices = told_of(pods, allocatable)
         with self._woken:
             came = [name for pod in pods if (name := (pod.namespace, pod.name)) in self._wanted]
             for name in came:

@@ -12,6 +12,7 @@ from numakin.placement.model.cpuset import NumaSet
 from numakin.wire import bounds, podresources_pb2_grpc
 from numakin.wire import local_pb2 as local
 from numakin.wire import podresources_pb2 as pb
+from numakin.wire import report_pb2 as report
 
 TIMEOUT_S = 2.0
 
@@ -56,6 +57,18 @@ class Lister:
             raise self._unanswered(error) from error
         return list(answer.pod_resources)
 
+    def allocatable_devices(self) -> list[pb.ContainerDevices] | None:
+        """All devices of plugins that are well; None from a kubelet that does not say: before 1.23, or with its gate
+        KubeletPodResourcesGetAllocatable off. Raises Absent, Unanswered.
+        """
+        try:
+            answer = self._stub().GetAllocatableResources(pb.AllocatableResourcesRequest(), timeout=TIMEOUT_S)
+        except grpc.RpcError as error:
+            if error.code() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
+                return None
+            raise self._unanswered(error) from error
+        return list(answer.devices)
+
     def allocatable(self) -> pb.AllocatableResourcesResponse:
         """What can be allocated; empty from a kubelet before 1.23, which refuses the question. Raises Absent,
         Unanswered.
@@ -88,8 +101,11 @@ class Lister:
             self._channel = None
 
 
-def told_of(pods: Iterable[pb.PodResources]) -> local.Devices:
-    """A row for each container that has devices whose NUMA nodes are known, in the order of their names."""
+def told_of(pods: Iterable[pb.PodResources], allocatable: Iterable[pb.ContainerDevices] | None = None) -> local.Devices:
+    """A row for each container that has devices whose NUMA nodes are known, in the order of their names; and how many
+    of the allocatable ones are left. allocatable None: the kubelet does not say.
+    """
+    pods = list(pods)
     rows = [
         local.Devices.Row(namespace=pod.namespace, pod=pod.name, container=container.name, numa_nodes=near)
         for pod in pods
@@ -97,14 +113,37 @@ def told_of(pods: Iterable[pb.PodResources]) -> local.Devices:
         if (near := _near(container.devices))
     ]
     rows.sort(key=lambda row: (row.namespace, row.pod, row.container))
-    return local.Devices(rows=rows[:MOST_ROWS])
+    return local.Devices(rows=rows[:MOST_ROWS], free=_free(pods, allocatable or ()))
 
 
 def _near(devices: Iterable[pb.ContainerDevices]) -> list[str]:
     """The kubelet reports each device by itself, or several of one resource together."""
     alike: Counter[tuple[str, str]] = Counter()
     for device in devices:
-        nodes = NumaSet.of(node.ID for node in device.topology.nodes if 0 <= node.ID < bounds.NUMA_NODES)
-        if nodes:
+        if nodes := _numa_nodes(device):
             alike[device.resource_name, str(nodes)] += len(device.device_ids)
     return sorted(nodes for (_, nodes), count in alike.items() for _ in range(min(count, MOST_ALIKE)))
+
+
+def _free(pods: Iterable[pb.PodResources], allocatable: Iterable[pb.ContainerDevices]) -> list[report.FreeDevices]:
+    """Of each resource and the NUMA nodes that devices of it are near to, also where none is left."""
+    used = {
+        (device.resource_name, name)
+        for pod in pods
+        for container in pod.containers
+        for device in container.devices
+        for name in device.device_ids
+    }
+    free: Counter[tuple[str, str]] = Counter()
+    for device in allocatable:
+        left = sum((device.resource_name, name) not in used for name in device.device_ids)
+        free[device.resource_name, str(_numa_nodes(device))] += left
+    rows = [
+        report.FreeDevices(resource=resource, numa_nodes=near, free=count)
+        for (resource, near), count in sorted(free.items())
+    ]
+    return rows[: bounds.FREE_DEVICES]
+
+
+def _numa_nodes(device: pb.ContainerDevices) -> NumaSet:
+    return NumaSet.of(node.ID for node in device.topology.nodes if 0 <= node.ID < bounds.NUMA_NODES)

@@ -9,7 +9,7 @@ from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadStat
 from extender.state.node_report import DecisionRow, Report
 from numakin.placement.decide.decide import Reason
 from numakin.placement.model import names
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.model.live_usage import Live
 from numakin.placement.model.topology import Machine
@@ -196,6 +196,7 @@ _COUNTS = {
     "stalled": bounds.NUMA_NODES,
     "hot": bounds.CPU_GROUPS,
     "free_hugepages": bounds.NUMA_NODES * bounds.HUGEPAGE_SIZES,
+    "free_devices": bounds.FREE_DEVICES,
     "decisions": bounds.DECISIONS,
     "earlier": bounds.DECISIONS,
 }
@@ -212,6 +213,9 @@ def _yielded(message: pb.Yielded) -> Yielded:
 def _live(message: pb.Report, of: Machine) -> Live:
     for cpus in message.hot:
         _text("Report.hot", cpus, bounds.ID_LIST_LENGTH)
+    for devices in message.free_devices:
+        _text("Report.free_devices", devices.numa_nodes, bounds.ID_LIST_LENGTH)
+        _name("Report.free_devices", devices.resource, names.is_label_key)
     live = convert.live_from(message)
     known = {node.id for node in of.numa_nodes}
     figures = {kind: getattr(live, kind) for kind in ("free_memory", "used_cpu", "stalled")}
@@ -219,6 +223,8 @@ def _live(message: pb.Report, of: Machine) -> Live:
         for numa_node in numa_nodes:
             if numa_node not in known:
                 raise BadMessage(f"Report.{kind} names NUMA node {numa_node}, which the machine does not have")
+    for _, mask in live.devices:
+        _on_machine("a device", NumaSet(mask), of)
     for mask in live.hot:
         if stray := CpuSet(mask) - of.cpus:
             raise BadMessage(f"Report.hot names CPUs {stray}, which the machine does not have")

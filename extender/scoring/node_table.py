@@ -57,7 +57,7 @@ class TableContents:
 class NodeTable:
     """An assumption is on at most one node for each pod, and never for a pod that its node has reported in full.
 
-    A private one is in its node's view while that is shown to its own gang (`show`), and in nobody else's way.
+    A private one is in its node's view while that is shown to its own gang (`show`), and counts for no other pod.
 
     holds: how often a place was taken for an assumption, or given up.
     """
@@ -124,6 +124,8 @@ class NodeTable:
         members = self._members(want.group) if spec.priorities else ()
         waiting = self.waiting.beside(want.pod.uid, want.group, self.known.uses)
         on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members, waiting=waiting)
+        if not on_nodes.near and (awaited := self.waiting.devices_beside(want.pod.uid, want.group)):
+            on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
         place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
         if place is None:
             return on_nodes, None
@@ -268,7 +270,7 @@ class NodeTable:
             self._swap(self._views[node].assuming(*assumptions))
 
     def publish(self, gang: str) -> None:
-        """What is private to the gang counts for everybody from now on: one of it is bound."""
+        """What is private to the gang counts for all pods from now on: one of its own is bound."""
         if gang not in self._private:
             return
         self.show(gang)

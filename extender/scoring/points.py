@@ -30,6 +30,9 @@ LEAD = 4
 for resources and images set an emptier node back by.
 """
 
+FAR = 0.25
+"""What is left of a node's score where more devices would be far from the pod than elsewhere."""
+
 SLOT = 1.0
 """What a slot that the group's plan keeps on a node adds to its score: as much as all other terms together, so that the
 node leads by more than kube-scheduler's own plugins give for spreading.
@@ -51,6 +54,9 @@ def points(candidates: Candidates, scores: NodeScores, factors: Floats, group: s
     exact = np.round(_stretched(scores, candidates.slot) * factors, DIGITS)
     if scores.following is not None and (most := float(scores.following[exact > 0].max(initial=0.0))):
         exact = np.round(np.where(exact > 0, scores.following / most, 0.0) * factors, DIGITS)
+    if scores.lacking is not None:
+        fewest = scores.lacking[exact > 0].min(initial=np.inf)
+        exact = np.where(scores.lacking > fewest, np.round(FAR * exact, DIGITS), exact)
     best = float(exact.max(initial=0.0))
     if not best:
         return Points(bytes(len(exact)), None)

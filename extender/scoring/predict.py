@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from extender.scoring import devices
 from extender.state.pods import PodRow
 from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
@@ -162,13 +163,18 @@ def wanted(
 
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:
-    """The same answers, in the same order, as the node's enforcer would give on the same occupancy."""
-    if want.alone_decides and (only := as_placed(machine, occupancy, want.requests[0])).opt_in.scope is Scope.POD:
+    """The same answers, in the same order, as the node's enforcer would give on the same occupancy, once the kubelet
+    has given the pod the devices that it will probably get.
+    """
+    pod, live = want.pod, occupancy.live
+    first = devices.expected(want.requests[0], pod, live, kin)
+    if want.alone_decides and (only := as_placed(machine, occupancy, first)).opt_in.scope is Scope.POD:
         decision = decide(machine, occupancy, only, kin)
         return Prediction((decision,) * len(want.requests), (decision.reservation(only),), ())
     decisions, reservations, allocations = [], {}, []
     for asked in want.requests:
-        request = as_placed(machine, occupancy, asked)
+        request = as_placed(machine, occupancy, devices.expected(asked, pod, live, kin))
+        request = devices.expected(request, pod, live, kin)
         decision = decide(machine, occupancy, request, kin)
         decisions.append(decision)
         reservation = decision.reservation(request)

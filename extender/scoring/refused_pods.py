@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from extender.scoring.predict import Wanted, predict
 from extender.scoring.shares import KinShares
-from extender.scoring.weighing import likeness, over_arrays, within_quota
+from extender.scoring.weighing import beside_devices, likeness, over_arrays, within_quota
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import Assumption, NodeView
@@ -113,7 +113,7 @@ class WelcomeRound:
         candidates = self._candidates(want)
         views = candidates.fresh(self._timeout)
         known = over_arrays(candidates, want, self._shares, self._faults)
-        fits = within_quota(known, candidates, want).sure.tolist()
+        fits = beside_devices(within_quota(known, candidates, want), candidates, want).sure.tolist()
         certain_first = sorted(range(len(views)), key=lambda at: not fits[at])
         return any(
             self._takes(view, want, candidates.kins.of(view.name))
@@ -147,5 +147,11 @@ class WelcomeRound:
         if not (prediction.fits and prediction.admitted):
             return None
         return Assumption(
-            want.pod.uid, view.name, prediction.numa_nodes, prediction.reservations, prediction.allocations, until=0.0
+            want.pod.uid,
+            view.name,
+            prediction.numa_nodes,
+            prediction.reservations,
+            prediction.allocations,
+            until=0.0,
+            devices=want.pod.devices,
         )

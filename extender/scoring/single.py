@@ -32,7 +32,8 @@ class NodeScores:
 
     sure: whether these are known to be decide()'s; elsewhere it is to be asked, and the other values mean nothing.
     following: where a group begins, what can follow the pod on its NUMA node in millicores; else None. homes: the ids
-    of the NUMA nodes that decide() would choose; None where it was asked.
+    of the NUMA nodes that decide() would choose; None where it was asked. lacking: as `devices.lacking` has it; None
+    where no devices are asked for.
     """
 
     score: Floats
@@ -40,6 +41,7 @@ class NodeScores:
     sure: Bools
     following: Floats | None = None
     homes: Floats | None = None
+    lacking: Floats | None = None
 
     @classmethod
     def unknown(cls, count: int) -> NodeScores:

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from extender.scoring import devices
 from extender.scoring.predict import Prediction, Wanted, predict
 from extender.scoring.single import NodeScores
 from extender.state.columns.arrays import Bools
 from extender.state.columns.candidates import Candidates
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
-from numakin.placement.decide.decide import Kin
+from numakin.placement.decide.request import NO_KIN, Kin
 
 NO_ROOM = "no NUMA node has room for the pod (numakin)"
 NOT_ALIGNED = "the pod would spread over more NUMA nodes than it needs (numakin)"
 NO_OWN = "no NUMA node can spare as many CPUs for the pod alone (numakin)"
+NO_DEVICE = "no NUMA node has both room for the pod and the devices that it asks for (numakin)"
 TOO_SMALL = "no NUMA node is large enough for the pod (numakin)"
 
 
@@ -63,6 +65,8 @@ def refusal(view: NodeView, want: Wanted, kin: Kin) -> NodeRefusal | None:
         return NodeRefusal(TOO_SMALL, hopeless=True)
     if now.shares_instead:
         return NodeRefusal(NO_OWN, hopeless=False)
+    if now.fits and devices.lacking(view.occupancy.live, want.pod, NO_KIN, now.numa_nodes):
+        return NodeRefusal(NO_DEVICE, hopeless=False)
     return NodeRefusal(NOT_ALIGNED if now.fits else NO_ROOM, hopeless=False)
 
 

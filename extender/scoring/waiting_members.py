@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Mapping
 
 from extender.scoring.predict import opt_ins
-from extender.state.pods import PodRow
+from extender.state.pods import Devices, PodRow
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.optin.parsing import opted_in
 
-_Asked = tuple[str, int]
-"""A pod's workload, and its millicores."""
+_Asked = tuple[str, int, Devices]
+"""A pod's workload, its millicores, and its devices."""
+
+NOT_WAITING: tuple[str, _Asked] = "", ("", 0, ())
 
 
 class WaitingMembers:
@@ -49,9 +51,22 @@ class WaitingMembers:
         waiting = self._groups.get(group)
         if waiting is None:
             return 0
-        total = sum(count * max(milli, uses.get(name, 0)) for (name, milli), count in waiting.items())
-        own_group, (name, milli) = self._pods.get(uid, ("", ("", 0)))
+        total = sum(count * max(milli, uses.get(name, 0)) for (name, milli, _), count in waiting.items())
+        own_group, (name, milli, _) = self._pods.get(uid, NOT_WAITING)
         return total - (max(milli, uses.get(name, 0)) if own_group == group else 0)
+
+    def devices_beside(self, uid: str, group: str) -> Devices:
+        """That the group's waiting pods ask for, but for this one."""
+        waiting = self._groups.get(group)
+        if waiting is None:
+            return ()
+        own_group, own = self._pods.get(uid, NOT_WAITING)
+        asked = Counter[str]()
+        for pod, count in waiting.items():
+            others = count - (own_group == group and pod == own)
+            for resource, each in pod[2]:
+                asked[resource] += others * each
+        return tuple(sorted((+asked).items()))
 
     def copy(self) -> WaitingMembers:
         """What changes there changes nothing here."""
@@ -63,9 +78,9 @@ class WaitingMembers:
     def _add(self, row: PodRow) -> None:
         try:
             group = next((opt_in.group for opt_in in opt_ins(row).values()), "")
-            milli = row.demand.cpu_milli
+            asked = row.workload, row.demand.cpu_milli, row.devices
         except PlacementError:
             return
         if group:
-            self._pods[row.uid] = group, (row.workload, milli)
-            self._groups.setdefault(group, Counter())[row.workload, milli] += 1
+            self._pods[row.uid] = group, asked
+            self._groups.setdefault(group, Counter())[asked] += 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from extender.scoring import following
+from extender.scoring import devices, following
 from extender.scoring.predict import Wanted, predict
 from extender.scoring.shares import KinShares
 from extender.scoring.single import NodeScores, best
@@ -54,6 +54,8 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
     settled = known.sure & live
     score, near = np.where(settled, known.score, 0.0), np.where(settled, known.kin, 0.0)
     follow = np.zeros(len(names)) if known.following is None else np.where(settled, known.following, 0.0)
+    asked = bool(want.pod.devices or kins.no_kin.devices)
+    lacking = np.where(settled, float(sum(count for _, count in kins.no_kin.devices)), 0.0) if asked else None
     left = MOST_DECIDED
     for at in sorted(np.flatnonzero(live & ~settled).tolist(), key=lambda at: not kins.of(names[at]).weights):
         view = views[at]
@@ -66,8 +68,10 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
                 left -= 1
                 decided = _decided(view, want, kin)
             if decided is not None:
-                score[at], near[at], follow[at] = decided
-    return NodeScores(score, near, live, follow if following.begins(want, kins) else None)
+                score[at], near[at], follow[at], lack = decided
+                if lacking is not None:
+                    lacking[at] = lack
+    return NodeScores(score, near, live, follow if following.begins(want, kins) else None, lacking=lacking)
 
 
 def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults: Faults) -> NodeScores:
@@ -85,6 +89,20 @@ def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults:
     rows, kin = weighing.before, np.zeros(count)
     rows[:, at], kin[at] = part.rows, part.kin
     return NodeScores.of_rows(rows, kin, begins=weighing.needs.leaves is not None)
+
+
+def beside_devices(known: NodeScores, candidates: Candidates, want: Wanted) -> NodeScores:
+    """known: as `over_arrays` has it; of nodes that report devices of a resource that the pod asks for, or the rest of
+    a group that begins, decide() is to be asked.
+    """
+    asked = devices.together(want.pod.devices, candidates.kins.no_kin.devices)
+    if not asked:
+        return known
+    sure = known.sure.copy()
+    for at in np.flatnonzero(sure).tolist():
+        view = candidates.views[at]
+        sure[at] = view is not None and not devices.reported(view.occupancy.live, asked)
+    return replace(known, sure=sure)
 
 
 def within_quota(known: NodeScores, candidates: Candidates, want: Wanted) -> NodeScores:
@@ -113,14 +131,18 @@ def _within_quota(view: NodeView, want: Wanted) -> bool:
     )
 
 
-def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float] | None:
+_Decided = tuple[float, float, float, float]
+"""Score, kin, what can follow, and what devices it lacks."""
+
+
+def _remembered(view: NodeView, want: Wanted, kin: Kin) -> _Decided | None:
     """What decide() answered for another replica of the same workload; None when it has to be asked."""
-    known: tuple[float, float, float] | None = view.memo.get(likeness(view, want, kin))
+    known: _Decided | None = view.memo.get(likeness(view, want, kin))
     return known
 
 
-def _decided(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float]:
-    """Score, kin and what can follow, by decide() itself."""
+def _decided(view: NodeView, want: Wanted, kin: Kin) -> _Decided:
+    """By decide() itself."""
     decided = _asked(view, want, kin)
     if want.pod.uid not in view.index.pods:
         view.remember(likeness(view, want, kin), decided)
@@ -142,17 +164,19 @@ def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
         0.0 if alone else kin.elsewhere,
         kin.planned,
         kin.room_milli,
+        (want.pod.devices, kin.devices) if view.occupancy.live.devices else (),
     )
 
 
-def _asked(view: NodeView, want: Wanted, kin: Kin) -> tuple[float, float, float]:
+def _asked(view: NodeView, want: Wanted, kin: Kin) -> _Decided:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
     pull = pulls_of(view.machine, view.occupancy, want.whole[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
     if prediction.decisions[0].crowded or prediction.decisions[0].hot:
         near = 0.0
     follow = following.predicted(view.machine, view.occupancy, want, prediction)
-    return prediction.score, min(near, prediction.score / KIN_SHARE), follow
+    lack = devices.lacking(view.occupancy.live, want.pod, kin, prediction.numa_nodes)
+    return prediction.score, min(near, prediction.score / KIN_SHARE), follow, float(lack)

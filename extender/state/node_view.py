@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,9 @@ from extender.state.columns.arrays import Floats
 from extender.state.columns.cells import Counted, table
 from extender.state.node_index import NodeIndex
 from extender.state.node_report import Report, ReportRefused
+from extender.state.pods import Devices
 from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.live_usage import Live
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.placement.state.yielded import NONE, Yielded
@@ -33,8 +35,9 @@ UNMADE = Occupancy()
 class Assumption:
     """Room that a pod is expected to take, held until its enforcer reports the pod.
 
-    until: on the clock of the cluster. bound: the pod is bound to the node; else it was only scored best there. gang:
-    as `PodRow` has it. private: it counts for the pods of its gang alone, of which none is bound yet.
+    until: on the clock of the cluster. bound: the pod is bound to the node; else it was only scored best there.
+    devices: that it asks for. gang: as `PodRow` has it. private: it counts for the pods of its gang alone, of which
+    none is bound yet.
     """
 
     pod: str
@@ -44,6 +47,7 @@ class Assumption:
     allocations: tuple[Allocation, ...]
     until: float
     bound: bool = False
+    devices: Devices = ()
     gang: str = ""
     private: bool = False
 
@@ -203,6 +207,8 @@ class NodeView:
             },
             checked=False,
         )
+        if any(assumption.devices for assumption in gone):
+            after = after.with_live(_less_devices(shown.live, left.values()))
         return _carried(self, after, assumed=left)
 
 
@@ -239,6 +245,8 @@ def _with_assumed(occupancy: Occupancy, assumed: Collection[Assumption]) -> Occu
     """Unchecked: where the enforcer gave an assumed pod's CPUs to another, the nomination will be declined."""
     if not assumed:
         return occupancy
+    if any(assumption.devices for assumption in assumed):
+        occupancy = occupancy.with_live(_less_devices(occupancy.live, assumed))
     return occupancy.changed(
         reservations={
             reservation.key: reservation for assumption in assumed for reservation in assumption.reservations
@@ -248,6 +256,10 @@ def _with_assumed(occupancy: Occupancy, assumed: Collection[Assumption]) -> Occu
         },
         checked=False,
     )
+
+
+def _less_devices(live: Live, assumed: Iterable[Assumption]) -> Live:
+    return live.less_devices((assumption.numa_nodes.mask, assumption.devices) for assumption in assumed)
 
 
 def _after(before: Occupancy, report: Report) -> Occupancy:

@@ -6,6 +6,7 @@ Nothing here knows the API server; `extender.scheduler.wire` builds the same row
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -29,6 +30,10 @@ DEMANDS = 1024
 """Different ones that are kept: replicas ask for the same, and each is asked for it several times."""
 
 
+Devices = tuple[tuple[str, int], ...]
+"""How many of each resource, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerRow:
     """One container. requests, limits: resource name -> quantity as written: what the node has given it once it runs,
@@ -49,6 +54,11 @@ class ContainerRow:
         return _demand(tuple(self.requests.items()), tuple(self.limits.items()))
 
     @property
+    def devices(self) -> Mapping[str, int]:
+        """How many of each resource that is not Kubernetes' own, as device plugins have them."""
+        return _devices(tuple(self.requests.items()), tuple(self.limits.items()))
+
+    @property
     def slice(self) -> int:
         """Whole CPUs that it has for itself of its pod's budget, where that has one; 0: none."""
         return whole_cpus_of(self.requests, self.limits)
@@ -57,6 +67,14 @@ class ContainerRow:
 @lru_cache(maxsize=DEMANDS)
 def _demand(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str], ...]) -> Demand:
     return from_resources(dict(requests), dict(limits))
+
+
+@lru_cache(maxsize=DEMANDS)
+def _devices(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
+    """Extended resources are whole, and asked for as their limit is; what is none counts as nothing."""
+    asked = {**dict(limits), **dict(requests)}
+    counts = {name: int(text) for name, text in asked.items() if "/" in name and text.isascii() and text.isdigit()}
+    return {name: count for name, count in counts.items() if count}
 
 
 @lru_cache(maxsize=DEMANDS)
@@ -156,6 +174,23 @@ class PodRow:
             return None
         slices = {container.name: container.slice for container in self.lasting}
         return Budget.of(self.demand.cpu_milli, slices)
+
+    @cached_property
+    def devices(self) -> Devices:
+        """How many of each resource the whole pod asks for, as `ContainerRow.devices`: of what runs together, or the
+        most of what runs before.
+        """
+        together, before = Counter[str](), Counter[str]()
+        for container in self.containers:
+            if container.init and not container.restartable:
+                before |= Counter(container.devices)
+            else:
+                together += Counter(container.devices)
+        return tuple(sorted((together | before).items()))
+
+    def devices_of(self, container: str) -> Devices:
+        """Of one of its containers."""
+        return next((tuple(sorted(each.devices.items())) for each in self.containers if each.name == container), ())
 
     def asks_as(self, other: PodRow) -> bool:
         """Whether both ask for the same resources."""

@@ -11,7 +11,7 @@ from extender.picture import Figures, Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Member, group_row
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.state.pools import is_hot
@@ -152,6 +152,10 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
         "pods": len(view.index.pods),
         "containers": len(view.reported.allocations),
         "assumed": sorted(view.assumed),
+        "free_devices": [
+            {"resource": resource, "numa_nodes": str(NumaSet(mask)), "free": free}
+            for (resource, mask), free in sorted(figures.devices.items())
+        ],
         "numa_nodes": [
             {
                 "id": node.id,

@@ -54,6 +54,9 @@ DEVICES = 64
 DEVICE_NAMES = 16
 """Of one PCI function."""
 
+FREE_DEVICES = 1_024
+"""Of one report: kinds of devices, by what NUMA nodes they are near to. A node has a handful of device plugins."""
+
 FLOWS = 100_000
 """Of one Traffic message."""
 

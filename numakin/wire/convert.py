@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -244,7 +244,21 @@ def live_from(message: pb.Report) -> Live:
         used_cpu=dict(message.used_cpu),
         stalled=dict(message.stalled),
         hot={_cpus(cpus).mask: hot for cpus, hot in message.hot.items()},
+        devices=devices_from(message.free_devices),
     )
+
+
+def devices_from(messages: Iterable[pb.FreeDevices]) -> dict[tuple[str, int], int]:
+    """Live.devices; PlacementError."""
+    return {(row.resource, _numa_nodes(row.numa_nodes).mask): row.free for row in messages}
+
+
+def devices_to(free: Mapping[tuple[str, int], int]) -> list[pb.FreeDevices]:
+    """Live.devices."""
+    return [
+        pb.FreeDevices(resource=resource, numa_nodes=str(NumaSet(mask)), free=count)
+        for (resource, mask), count in free.items()
+    ]
 
 
 def hot_to(hot: Mapping[int, bool]) -> dict[str, bool]:

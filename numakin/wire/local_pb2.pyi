@@ -281,7 +281,7 @@ class Appeared(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class Devices(_message.Message):
-    __slots__ = ("rows",)
+    __slots__ = ("rows", "free")
     class Row(_message.Message):
         __slots__ = ("namespace", "pod", "container", "numa_nodes")
         NAMESPACE_FIELD_NUMBER: _ClassVar[int]
@@ -294,8 +294,10 @@ class Devices(_message.Message):
         numa_nodes: _containers.RepeatedScalarFieldContainer[str]
         def __init__(self, namespace: _Optional[str] = ..., pod: _Optional[str] = ..., container: _Optional[str] = ..., numa_nodes: _Optional[_Iterable[str]] = ...) -> None: ...
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[Devices.Row]
-    def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ...) -> None: ...
+    free: _containers.RepeatedCompositeFieldContainer[_report_pb2.FreeDevices]
+    def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ..., free: _Optional[_Iterable[_Union[_report_pb2.FreeDevices, _Mapping]]] = ...) -> None: ...
 
 class Moves(_message.Message):
     __slots__ = ("steps", "generation", "traffic", "pays", "plan", "proofs")

@@ -238,7 +238,7 @@ class Allocation(_message.Message):
     def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ..., open: _Optional[bool] = ..., stable: _Optional[bool] = ...) -> None: ...
 
 class Report(_message.Message):
-    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "hot", "yielded", "earlier")
+    __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "free_devices", "hot", "yielded", "earlier")
     class FreeMemoryEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -280,6 +280,7 @@ class Report(_message.Message):
     USED_CPU_FIELD_NUMBER: _ClassVar[int]
     STALLED_FIELD_NUMBER: _ClassVar[int]
     FREE_HUGEPAGES_FIELD_NUMBER: _ClassVar[int]
+    FREE_DEVICES_FIELD_NUMBER: _ClassVar[int]
     HOT_FIELD_NUMBER: _ClassVar[int]
     YIELDED_FIELD_NUMBER: _ClassVar[int]
     EARLIER_FIELD_NUMBER: _ClassVar[int]
@@ -296,10 +297,11 @@ class Report(_message.Message):
     used_cpu: _containers.ScalarMap[int, int]
     stalled: _containers.ScalarMap[int, float]
     free_hugepages: _containers.RepeatedCompositeFieldContainer[FreePages]
+    free_devices: _containers.RepeatedCompositeFieldContainer[FreeDevices]
     hot: _containers.ScalarMap[str, bool]
     yielded: Yielded
     earlier: _containers.RepeatedCompositeFieldContainer[DecisionRecord]
-    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., hot: _Optional[_Mapping[str, bool]] = ..., yielded: _Optional[_Union[Yielded, _Mapping]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, generation: _Optional[int] = ..., base_generation: _Optional[int] = ..., fingerprint: _Optional[int] = ..., reservations: _Optional[_Iterable[_Union[Reservation, _Mapping]]] = ..., gone_reservations: _Optional[_Iterable[str]] = ..., allocations: _Optional[_Iterable[_Union[Allocation, _Mapping]]] = ..., gone_allocations: _Optional[_Iterable[str]] = ..., free_memory: _Optional[_Mapping[int, int]] = ..., decisions: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ..., registered: _Optional[bool] = ..., used_cpu: _Optional[_Mapping[int, int]] = ..., stalled: _Optional[_Mapping[int, float]] = ..., free_hugepages: _Optional[_Iterable[_Union[FreePages, _Mapping]]] = ..., free_devices: _Optional[_Iterable[_Union[FreeDevices, _Mapping]]] = ..., hot: _Optional[_Mapping[str, bool]] = ..., yielded: _Optional[_Union[Yielded, _Mapping]] = ..., earlier: _Optional[_Iterable[_Union[DecisionRecord, _Mapping]]] = ...) -> None: ...
 
 class Yielded(_message.Message):
     __slots__ = ("containers", "members", "conflicts")
@@ -310,6 +312,16 @@ class Yielded(_message.Message):
     members: int
     conflicts: int
     def __init__(self, containers: _Optional[int] = ..., members: _Optional[int] = ..., conflicts: _Optional[int] = ...) -> None: ...
+
+class FreeDevices(_message.Message):
+    __slots__ = ("resource", "numa_nodes", "free")
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    NUMA_NODES_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    resource: str
+    numa_nodes: str
+    free: int
+    def __init__(self, resource: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., free: _Optional[int] = ...) -> None: ...
 
 class FreePages(_message.Message):
     __slots__ = ("numa_node", "size", "free")

@@ -109,7 +109,7 @@ def test_its_own_pods_see_what_it_holds_and_never_overcommit_a_numa_node(cluster
     assert set(homes.values()) == {2}
 
 
-def test_once_one_of_it_is_bound_all_that_it_holds_counts_for_everybody(cluster: Cluster):
+def test_once_one_of_it_is_bound_all_that_it_holds_counts_for_every_pod(cluster: Cluster):
     rows = gang(4)
     cluster.apply_pods(Changes(rows=tuple(rows)))
     chosen = KubeScheduler(cluster, rows).try_once()

@@ -11,7 +11,7 @@ from enforcer.hook.ledger import Ledger
 from numakin.placement.decide.decide import Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import shares_of
-from numakin.placement.model.live_usage import Live
+from numakin.placement.model.live_usage import Live, devices_near
 from numakin.placement.model.topology import Machine
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
@@ -157,7 +157,7 @@ def carried_over(machine: Machine, reserved: CpuSet, before: Occupancy, lost: tu
         reservations=reservations,
         allocations=allocations,
         reserved=reserved,
-        live=Live(),
+        live=Live(devices=devices_near(before.live.devices, (machine.cpu_nodes | machine.all_mems).mask)),
         generation=before.generation + 1,
     )
     return after.on(machine)

@@ -19,11 +19,12 @@ Device = tuple[str, tuple[int, ...]]
 
 
 class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
-    """Lists pods in the order they were admitted. refusal: what List answers with instead."""
+    """Lists pods in the order they were admitted. refusal: what it answers with instead. says_free: not before 1.23."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.refusal: grpc.StatusCode | None = None
+        self.says_free = True
         self._lock = threading.Lock()
         self._pods: dict[tuple[str, str], pb.PodResources] = {}
         self._allocatable: list[pb.ContainerDevices] = []
@@ -83,6 +84,8 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
         del request
         if self.refusal is not None:
             context.abort(self.refusal, "refused by the test")
+        if not self.says_free:
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetAllocatableResources")
         with self._lock:
             return pb.AllocatableResourcesResponse(devices=self._allocatable)
 

@@ -98,7 +98,8 @@ class Kin:
 
     weights: by peer pod uid; empty: every member of its group counts alike. elsewhere: weight of peers that are not on
     this machine. expected: the NUMA nodes that the extender nominated. room_milli: CPU that the rest of the group will
-    still ask for; 0: not known. planned: the slot that the plan keeps for its workload.
+    still ask for; 0: not known. planned: the slot that the plan keeps for its workload. devices: by resource, how many
+    the rest of a group that begins will ask for; the extender's own, as no enforcer is asked to keep any.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -106,6 +107,7 @@ class Kin:
     expected: NumaSet = NumaSet()
     planned: NumaSet = NumaSet()
     room_milli: int = 0
+    devices: tuple[tuple[str, int], ...] = ()
 
 
 NO_KIN = Kin()

@@ -124,6 +124,32 @@ def test_a_kubelet_that_starts_again_is_dialled_anew(path: Path) -> None:
                 assert asking.next() == {"ns/a/app": [str(near)]}
 
 
+def test_free_devices_are_told_again_when_a_plugin_registers_more(path: Path) -> None:
+    with Kubelet(path) as kubelet, Asking(path) as asking:
+        asking.devices.hook_came()
+        assert not asking.told.get(timeout=PATIENCE_S).free
+        kubelet.plug("v/gpu", ("g0", (1,)))
+        asking.devices.hook_came()
+        (row,) = asking.told.get(timeout=PATIENCE_S).free
+        assert (row.resource, row.numa_nodes, row.free) == ("v/gpu", "1", 1)
+
+
+def test_a_kubelet_before_1_23_is_asked_for_what_it_knows_and_the_rest_said_once(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Kubelet(path) as kubelet, caplog.at_level("INFO"), Asking(path) as asking:
+        kubelet.says_free = False
+        kubelet.admit("ns", "a", "app", "vendor.com/gpu", ("g0", (1,)))
+        for _ in range(2):
+            asking.devices.hook_came()
+            assert asking.next() == {"ns/a/app": ["1"]}
+    assert asking.failures.empty()
+    assert caplog.messages == [
+        "the kubelet reports devices",
+        "the kubelet does not report which devices are free: the extender does not know where they are",
+    ]
+
+
 def test_a_socket_that_nobody_listens_at_is_a_failure(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(path))
@@ -158,6 +184,23 @@ class TestTold:
         assert self.near(self.device("v/gpu", ["g0", "g1"], 1), self.device("v/nic", ["n0"], 0, 1)) == [
             ["0-1", "1", "1"]
         ]
+
+    def test_what_no_container_has_is_free_also_where_that_is_none(self) -> None:
+        used = pb.ContainerResources(
+            name="app", devices=[self.device("v/gpu", ["g1"], 1), self.device("v/nic", ["g2"], 0)]
+        )
+        pod = pb.PodResources(name="a", namespace="ns", containers=[used])
+        there = [
+            self.device("v/gpu", ["g0"], 0), self.device("v/gpu", ["g1"], 1), self.device("v/gpu", ["g2", "g3"], 0),
+            self.device("v/share", ["s0", "s1"]), self.device("v/link", ["l0"], 0, 1),
+        ]  # fmt: skip
+        free = {(row.resource, row.numa_nodes): row.free for row in told_of([pod], there).free}
+        assert free == {
+            ("v/gpu", "0"): 3, ("v/gpu", "1"): 0, ("v/share", ""): 2, ("v/link", "0-1"): 1,
+        }  # fmt: skip
+
+    def test_nothing_is_free_by_a_kubelet_that_does_not_say(self) -> None:
+        assert list(told_of([], None).free) == []
 
     def test_a_device_in_thousands_of_shares_outweighs_nothing(self) -> None:
         shares = [self.device("v/share", [f"s{number}"], 1) for number in range(5_000)]
@@ -194,6 +237,20 @@ class TestDoctor:
             found = f"the kubelet reports devices at {path}: containers with some: 1"
             until(lambda: found in command("doctor", "--podresources-socket", str(path)).stdout, "it is found")
 
+    def test_free_devices_are_named(self, path: Path) -> None:
+        with Kubelet(path) as kubelet:
+            kubelet.plug("vendor.com/gpu", ("g0", (1,)), ("g1", ()))
+            found = "free devices: 1 of vendor.com/gpu near NUMA node unknown, 1 of vendor.com/gpu near NUMA node 1"
+            until(
+                lambda: found in _words(command("doctor", "--podresources-socket", str(path)).stdout), "they are named"
+            )
+
+    def test_a_kubelet_that_does_not_say_is_named(self, path: Path) -> None:
+        with Kubelet(path) as kubelet:
+            kubelet.says_free = False
+            found = "the kubelet does not say which devices are free"
+            until(lambda: found in _words(command("doctor", "--podresources-socket", str(path)).stdout), "it is said")
+
     def test_a_kubelet_that_refuses_is_quoted(self, path: Path) -> None:
         with Kubelet(path) as kubelet:
             kubelet.refusal = grpc.StatusCode.UNIMPLEMENTED
@@ -203,3 +260,8 @@ class TestDoctor:
     def test_no_socket_is_a_note(self, path: Path) -> None:
         output = command("doctor", "--podresources-socket", str(path))
         assert f"no podresources socket at {path}: devices are known by their numbers alone" in output.stdout
+
+
+def _words(text: str) -> str:
+    """As one line."""
+    return " ".join(text.split())

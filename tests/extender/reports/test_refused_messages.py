@@ -94,6 +94,14 @@ CONTRADICTIONS = {
         whole_report(1, free_hugepages=[pb.FreePages(numa_node=9, size=1 << 30)]),
         "Report.free_hugepages names NUMA node 9, which the machine does not have",
     ),
+    "free devices": (
+        whole_report(1, free_devices=[pb.FreeDevices(resource="v/gpu", numa_nodes="9", free=1)]),
+        "Report: a device is on NUMA node 9, which the machine does not have",
+    ),
+    "a device's resource": (
+        whole_report(1, free_devices=[pb.FreeDevices(resource="<v>")]),
+        "Report.free_devices is no name that the API server takes: '<v>'",
+    ),
     "cache domain": (within_strange_cpus(), "Report: reservation a is within CPUs that the machine does not have"),
     "hot CPUs": (
         whole_report(1, hot={"0,400": True}),
