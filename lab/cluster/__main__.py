@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -70,16 +71,23 @@ def _shown(cluster: Cluster) -> None:
         for pod in cluster.pods(namespace):
             node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
             print(f"  {namespace}/{pod['metadata']['name']:<30} {node:<8} NUMA node {cluster.nodes[node].where(uid)}")
-    extender = cluster.extenders[0].http
-    print(f"""
+    print(f"\n{commands(cluster, cluster.pods(SHOPS[0])[0]['metadata']['name'])}\n")
+    _say("running until ^C")
+
+
+def commands(cluster: Cluster, pod: str) -> str:
+    """What to type next. pod: a name in the first of the example's namespaces."""
+    extender = f"http://{cluster.extenders[0].http}"
+    own = os.path.relpath(Path(sys.executable).with_name("kubectl-numakin"))
+    return f"""\
   kubeconfig   export KUBECONFIG={cluster.plane.kubeconfig}
   pods         kubectl get pods -A -o wide
   groups       kubectl get affinitygroups -A
-  explain      curl 'http://{extender}/api/v1/explain?namespace=berlin&pod=NAME'
-  metrics      curl http://{extender}/metrics
-  logs         {cluster.folder}
-""")
-    _say("running until ^C")
+  why there    {own} explain pod {pod} -n {SHOPS[0]} --extender {extender}
+  map          {own} map --extender {extender}
+  web page     {extender}/
+  metrics      curl {extender}/metrics
+  logs         {cluster.folder}"""
 
 
 def _until_signal() -> None:
