@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := numakin enforcer extender lab tools benchmarks tests
 
-.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images sbom programs page clean
+.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images release sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -104,7 +104,10 @@ audit:  ## known vulnerabilities of the locked dependencies (needs the registry;
 images:  ## the container images, with buildah, podman or docker (PLATFORMS=linux/amd64,linux/arm64 ARGS="--registry NAME --push", ARGS=--help)
 	@tools/setup/images $(if $(PLATFORMS),--platform $(PLATFORMS)) $(ARGS)
 
-sbom:  ## what is in the images' Python packages, as CycloneDX, in build/sbom
+release: $(READY)  ## what is published of a version, into build/release, offline after `make images sbom` (ARGS="--url URL", ARGS=--no-images)
+	@$(PYTHON) -m tools.release $(ARGS)
+
+sbom:  ## the Python packages of the images and of the plugin's one file, as CycloneDX, in build/sbom
 	@tools/setup/sbom
 
 programs: $(READY)  ## compile the BPF programs ahead into enforcer/observe/bpf/built (root, bcc)

@@ -79,6 +79,13 @@ def test_the_enforcer_s_and_the_extender_s_are_built_for_this_machine(tmp_path: 
     assert "images/extender/Dockerfile" in second
 
 
+def test_an_image_names_its_commit(tmp_path: Path) -> None:
+    """`make release` takes an image out by it."""
+    asked(tmp_path, "enforcer", builders={"buildah": noting(tmp_path), "git": "echo abcdef-dirty"})
+    (build,) = notes(tmp_path)
+    assert "--label org.opencontainers.image.revision=abcdef-dirty" in build
+
+
 def test_compare_is_made_from_the_enforcer_s_of_that_name(tmp_path: Path) -> None:
     options = ("compare", "enforcer", "--registry", "registry.example/team/", "--tag", TAG)
     run = asked(tmp_path, *options, builders={"podman": noting(tmp_path)})
