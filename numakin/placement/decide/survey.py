@@ -20,6 +20,8 @@ from numakin.placement.state import pools
 from numakin.placement.state.load_index import EMPTY
 from numakin.placement.state.occupancy import Occupancy, Reservation
 
+NOTHING = Share(0)
+
 
 def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> Room:
     """What there is for this request; its own reservation counts as free."""
@@ -31,9 +33,13 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
         milli = 1000 * (machine.node(cpu_node).cpus.mask & ~occupancy.reserved.mask).bit_count()
         row = load.rows.get(cpu_node, EMPTY)
         cpu[cpu_node], unused[cpu_node] = milli - row.cpu, milli - row.expected
-    share = share_of(occupancy, request) if request.wants_exclusive else Share(0)
-    may_run = {cpu_node: free[cpu_node] | machine.node(cpu_node).cpus.mask & share.common.mask for cpu_node in free}
-    usable = tuple(cpu_node for cpu_node in machine.cpu_nodes if may_run[cpu_node] and not barred >> cpu_node & 1)
+    share = share_of(occupancy, request) if request.wants_exclusive else NOTHING
+    there = machine.nodes_of(share.common).mask if share.common else 0  # its pod's, which it may share
+    usable = tuple(
+        cpu_node
+        for cpu_node in machine.cpu_nodes
+        if (free[cpu_node] or there >> cpu_node & 1) and not barred >> cpu_node & 1
+    )
     yet_to_take, own = _yet_to_take(occupancy, request), share.anew
     return Room(
         machine=machine,

@@ -241,7 +241,9 @@ class History(Truth):
         if sandbox.uid in self.budgets:
             return
         resources = container(key, self.draw.choice((0.5, 1, 1.5, 2, 3, 4, 9))).linux.resources
-        self.live[key].unseen = self.node.heard is None and not self.live[key].noted
+        living, heard = self.live[key], self.node.heard is not None
+        if resources.cpu.shares.value != running.linux.resources.cpu.shares.value:
+            living.unseen = not heard and (living.unseen or not living.noted)
         if self.node.heard is not None:
             self.node.apply(self.node.heard.update_container(sandbox, running, resources))
         running.linux.resources.cpu.shares.value = resources.cpu.shares.value
