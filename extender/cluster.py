@@ -322,6 +322,11 @@ class Cluster:
             self._nodes.show("")
             return self._nodes.groups.total(group)
 
+    def unscored(self, uids: Iterable[str]) -> dict[str, str]:
+        """By uid, why kube-scheduler did not ask for a pod's scores, of those of which that is known."""
+        with self._lock:
+            return self._history.reasons_unscored(uids)
+
     def story(self, namespace: str, name: str) -> PodStory | None:
         """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""
         with self._lock:

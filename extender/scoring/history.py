@@ -114,6 +114,10 @@ class History:
         if len(self._unscored) > DECIDED_PODS:
             self._unscored.popitem(last=False)
 
+    def reasons_unscored(self, uids: Iterable[str]) -> dict[str, str]:
+        """By uid, why kube-scheduler did not ask for scores, of those of which that is remembered."""
+        return {uid: why for uid in uids if (why := self._unscored.get(uid)) is not None}
+
     def offer(self, uid: str) -> Offer | None:
         return self._offers.get(uid)
 

@@ -11,6 +11,7 @@ from extender.picture import Figures, Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
 from extender.state.groups import Member, group_row
+from extender.views.held import held
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy
@@ -134,6 +135,7 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
     view = node_state.view
     machine, occupancy = view.machine, view.occupancy
     cpu, memory, figures = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live
+    room = held(view)
     return {
         "node": view.name,
         "machine": machine.name,
@@ -164,6 +166,7 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
                 "distances": [node.distances[peer.id] for peer in machine.numa_nodes],
                 "requested_cpu_milli": round(cpu[node.id]),
                 "requested_memory": round(memory[node.id]),
+                "held_cpu_milli": room.cpu[node.id] + room.kept[node.id],
                 "free_memory": figures.free_memory.get(node.id),
                 "free_hugepages": {size: figures.free_hugepages.get((node.id, size)) for size in node.hugepages},
                 "used_cpu_milli": figures.used_cpu.get(node.id),

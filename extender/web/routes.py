@@ -75,7 +75,7 @@ class Web:
         return _json(answer) if answer is not None else _json({"error": unknown(self.cluster, namespace, name)}, 404)
 
     def _pods(self) -> Response:
-        return _json(pods(self.scenes.current(), request.args.get("text", "")))
+        return _json(pods(self.cluster, self.scenes.current(), request.args.get("text", "")))
 
     def _group(self) -> Response:
         name = request.args.get("group", "")

@@ -65,6 +65,11 @@ def cpus_of(milli: float | None) -> str:
     return "" if milli is None else f"{milli / 1000:.1f}".removesuffix(".0")
 
 
+def many(count: int, thing: str) -> str:
+    """3 pods, 1 pod."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def percent(share: float | None) -> str:
     """A share of 1; a dash for None."""
     return "-" if share is None else f"{share:.0%}"

@@ -66,6 +66,12 @@ def test_each_is_counted_by_what_is_seen_of_the_reason(cluster: Cluster, row: Po
     assert told(cluster, "p").startswith("kube-scheduler did not ask")
 
 
+def test_it_is_told_of_the_pods_of_a_list_too(cluster: Cluster):
+    bound(cluster, pod("p"))
+    assert {*cluster.unscored(["p", "kin", "nobody"])} == {"p"}
+    assert cluster.unscored(["p"])["p"] == told(cluster, "p")
+
+
 def test_one_whose_filter_call_named_one_node_is_counted_as_that(cluster: Cluster):
     """With the filter verb the extender is asked about that node."""
     cluster.apply_pods(Changes(rows=(pod("p"),)))

@@ -181,3 +181,40 @@ def test_a_node_shows_whose_the_exclusive_cpus_are(site: Site, page: Page) -> No
     page.goto(f"{site.url}#view=nodes&node={node['name']}")
     expect(page.locator(".panel .cpus .cpu-exclusive")).to_have_count(node["exclusive"])
     expect(page.locator(".panel .cpus .cpu-exclusive title").first).to_contain_text("exclusive to crowd-")
+
+
+def test_a_node_with_five_hundred_members_is_searched_and_sorted(site: Site, page: Page) -> None:
+    story = site.get("node?node=node-00002")
+    row = {"group": "ns/big", "cpus": "0-3", "mems": "0", "exclusive": "", "externally_managed": False, "member": True}
+    story["containers"] = [{**row, "pod": f"ns/pod-{at}", "container": f"c{at}"} for at in range(500)]
+    page.route("**/api/v1/node?*", lambda route: route.fulfill(json=story))
+    page.goto(f"{site.url}#view=nodes&node=node-00002")
+    rows = page.get_by_role("region", name="Containers that opted in").locator("tbody tr")
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="50 more of 450").click()
+    expect(rows).to_have_count(100)
+    panel = page.get_by_role("complementary")
+    panel.get_by_role("button", name="pod", exact=True).click()
+    expect(rows.first).to_contain_text("pod-0")
+    panel.get_by_role("button", name="pod", exact=False).first.click()
+    expect(rows.first).to_contain_text("pod-499")
+    panel.get_by_role("searchbox").fill("POD-123 c123")
+    expect(rows).to_have_count(1)
+    expect(panel.get_by_text("1 of 500")).to_be_visible()
+
+
+def test_pods_that_are_expected_on_a_node_are_listed(site: Site, page: Page) -> None:
+    story = site.get("node?node=node-00002")
+    story["expected"] = [{"uid": "u", "pod": "ns/coming", "group": None, "numa_nodes": [1], "bound": True}]
+    page.route("**/api/v1/node?*", lambda route: route.fulfill(json=story))
+    page.goto(f"{site.url}#view=nodes&node=node-00002")
+    expect(page.get_by_role("region", name="Expected pods").locator("tbody tr")).to_contain_text("coming--NUMA 1bound")
+
+
+def test_why_a_pod_was_not_scored_is_said_where_its_scores_would_be(
+    site: Site, page: Page, pod: dict[str, Any]
+) -> None:
+    why = "kube-scheduler did not ask for scores: it offered one node alone"
+    page.route("**/api/v1/pod?*", lambda route: route.fulfill(json={**pod, "scored": None, "unscored": why}))
+    page.goto(f"{site.url}#view=map&pod={pod['pod']}")
+    expect(page.get_by_text(f"{why}.")).to_be_visible()

@@ -66,6 +66,8 @@ function Marks() {
       <dd>CPU or memory that pods requested</dd>
       <dt><span class="meter-bar"><span class="meter-exclusive" style={{ width: "60%" }} /></span></dt>
       <dd>CPUs that single containers have for themselves</dd>
+      <dt><span class="meter-bar"><span class="meter-held" style={{ width: "60%" }} /></span></dt>
+      <dd>held: for pods that are expected, and for groups still to come</dd>
       <dt><span class="meter-bar"><span class="meter-mark" style={{ left: "60%" }} /></span></dt>
       <dd>what is in use at the moment, by all processes of the node</dd>
       <dt><span class="pod" style={{ "--group": "var(--now)" }}><span class="code">Sh</span></span></dt>

@@ -15,6 +15,10 @@ export interface NodeRow {
   cpu: [number, number, number | null];
   memory: [number, number];
   exclusive: number;
+  /** Millicores: of what is requested, those of expected pods; beside it, those kept for groups still to come. */
+  held: [number, number];
+  /** NUMA nodes whose CPUs are nearly all in use. */
+  hot: number[];
   traffic: Triple | null;
 }
 
@@ -24,6 +28,8 @@ export interface GroupRow {
   nodes: number;
   numa_nodes: number;
   share: Triple | null;
+  /** Shares of its pairs of pods on one NUMA node: now, and as its size allows; null for a group of one. */
+  together: [number, number] | null;
 }
 
 export interface Changes {
@@ -40,7 +46,7 @@ export interface Changes {
 }
 
 export interface PodsList {
-  pods: { uid: string; pod: string; group: string | null; workload: string; node: string; numa_nodes: number[]; bytes: number; share: Triple | null }[];
+  pods: { uid: string; pod: string; group: string | null; workload: string; node: string; numa_nodes: number[]; bytes: number; share: Triple | null; unscored: string | null }[];
   pods_known: number;
 }
 
@@ -50,6 +56,11 @@ export interface NumaRow {
   cpu: number;
   cpu_requested: number;
   cpu_used: number | null;
+  /** Of what is requested, that of expected pods. */
+  cpu_held: number;
+  memory_held: number;
+  /** Beside it, for groups still to come. */
+  cpu_kept: number;
   exclusive: number;
   memory: number;
   memory_requested: number;
@@ -135,6 +146,8 @@ export interface PodStory {
   workload: string;
   place: { node: string; numa_nodes: number[] } | null;
   share: Triple | null;
+  /** Why kube-scheduler did not ask for scores. */
+  unscored: string | null;
   scored: { seconds_ago: number; nodes_scored: number; nodes: ScoredNode[] } | null;
   expected: { node: string; numa_nodes: string; bound: boolean; expires_in_seconds: number } | null;
   happened: Happened[];
@@ -177,6 +190,15 @@ export interface ContainerRow {
   member: boolean;
 }
 
+/** A pod that was scored or bound and not reported yet. */
+export interface ExpectedRow {
+  uid: string;
+  pod: string;
+  group: string | null;
+  numa_nodes: number[];
+  bound: boolean;
+}
+
 export interface ThreadState {
   name: string;
   since_success_s: number;
@@ -212,6 +234,7 @@ export interface NodeStory {
   reserved: string;
   containers: ContainerRow[];
   containers_known: number;
+  expected: ExpectedRow[];
   traffic: Triple | null;
   enforcer: {
     connected: boolean;

@@ -47,10 +47,25 @@ def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> 
         "reserved": str(view.occupancy.reserved),
         "containers": _containers(state, scene),
         "containers_known": len(view.occupancy.allocations),
+        "expected": _expected(state, scene),
         "traffic": [round(traffic[reach]) for reach in Reach] if traffic else None,
         "enforcer": _enforcer(state, health),
         "warnings": warnings(state, health, scene.picture.faults.get(name, 0)),
     }
+
+
+def _expected(state: NodeState, scene: Scene) -> list[Row]:
+    """The pods for which room is held here until they are reported."""
+    return [
+        {
+            "uid": uid,
+            "pod": scene.name(uid),
+            "group": scene.group_of.get(uid),
+            "numa_nodes": list(assumption.numa_nodes),
+            "bound": assumption.bound,
+        }
+        for uid, assumption in list(state.view.assumed.items())[:MOST_CONTAINERS]
+    ]
 
 
 def _containers(state: NodeState, scene: Scene) -> list[Row]:

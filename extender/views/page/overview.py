@@ -6,14 +6,19 @@ has changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealths
+from extender.state.groups import Member, locality
+from extender.views.group_metrics import Room, possible
+from extender.views.group_sums import MemberSum
+from extender.views.held import held
 from extender.views.page.scene import Reach, Scene, Scenes, by_reach
 from extender.views.page.shares import inside, shares
+from numakin.placement.state.pools import is_hot
 
 MOST_GROUPS = 500
 """Group rows, those with most members; `groups_known` says how many there are."""
@@ -116,6 +121,7 @@ def _placed(state: NodeState) -> Row:
     view = state.view
     machine, occupancy = view.machine, view.occupancy
     cpu, memory, used = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live.used_cpu
+    room = held(view)
     return {
         "name": view.name,
         "machine": machine.name,
@@ -124,11 +130,14 @@ def _placed(state: NodeState) -> Row:
         "cpu": [1000 * len(machine.cpus), sum(cpu.values()), sum(used.values()) if used else None],
         "memory": [sum(node.memory for node in machine.numa_nodes), sum(memory.values())],
         "exclusive": len(occupancy.exclusive),
+        "held": [sum(room.cpu.values()), sum(room.kept.values())],
+        "hot": [node.id for node in machine.numa_nodes if is_hot(occupancy, node.cpus.mask)],
     }
 
 
 def _sums(scene: Scene) -> Row:
-    groups = [_group_row(group, scene) for group in scene.groups]
+    largest = Room.largest(_room(state) for state in scene.picture.nodes)
+    groups = [_group_row(group, scene, largest) for group in scene.groups]
     groups.sort(key=lambda row: (-row["members"], row["group"]))
     traffic = by_reach(iter(scene.lines.values()))
     return {
@@ -140,7 +149,16 @@ def _sums(scene: Scene) -> Row:
     }
 
 
-def _group_row(group: str, scene: Scene) -> Row:
+def _room(state: NodeState) -> Room:
+    """Machines seldom change, and are looked at once for each view."""
+    room = state.view.memo.get("room")
+    if room is None:
+        room = state.view.memo["room"] = Room.of(state.view.machine)
+    return room
+
+
+def _group_row(group: str, scene: Scene, largest: Room) -> Row:
+    """largest: of the cluster's NUMA nodes."""
     members = scene.groups[group]
     pods = {member.reservation.pod for member in members}
     places = {(member.node, numa_node) for member in members for numa_node in member.reservation.numa_nodes}
@@ -150,4 +168,15 @@ def _group_row(group: str, scene: Scene) -> Row:
         "nodes": len({node for node, _ in places}),
         "numa_nodes": len(places),
         "share": shares(inside(pods, scene)),
+        "together": together(members, largest),
     }
+
+
+def together(members: Sequence[Member], largest: Room) -> list[float] | None:
+    """The shares of pairs of members on one NUMA node: now, and as the group's size allows. None below two."""
+    now = locality(members)
+    if now is None:
+        return None
+    demands = [member.reservation.demand for member in members]
+    cpu_milli, memory = sum(demand.cpu_milli for demand in demands), sum(demand.memory for demand in demands)
+    return [round(now, 4), round(possible(MemberSum({}, len(members), cpu_milli, memory), largest), 4)]

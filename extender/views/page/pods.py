@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from extender.cluster import Cluster
 from extender.views.page.scene import Reach, Scene, by_reach
 from extender.views.page.shares import shares
 
@@ -16,13 +17,15 @@ MOST_WORDS = 8
 Row = dict[str, Any]
 
 
-def pods(scene: Scene, text: str) -> Row:
+def pods(cluster: Cluster, scene: Scene, text: str) -> Row:
     """Those that have each word of the text in their name, workload, group or node; all for an empty text."""
     words = text.lower().split()[:MOST_WORDS]
     names = sorted((scene.name(uid), uid) for uid in scene.places)
     matches = [(name, uid) for name, uid in names if _matches(words, name, uid, scene)]
+    shown = matches[:MOST_PODS]
+    unscored = cluster.unscored([uid for _, uid in shown])
     return {
-        "pods": [_row(name, uid, scene) for name, uid in matches[:MOST_PODS]],
+        "pods": [_row(name, uid, scene) | {"unscored": unscored.get(uid)} for name, uid in shown],
         "pods_known": len(matches),
     }
 

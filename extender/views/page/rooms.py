@@ -7,6 +7,7 @@ from heapq import nlargest
 from typing import Any
 
 from extender.scoring.node_table import NodeState
+from extender.views.held import held
 from extender.views.page.scene import Line, Scene
 from numakin.placement.state.pools import is_hot
 
@@ -44,8 +45,9 @@ def _room(state: NodeState, scene: Scene) -> Row:
 
 
 def numa_rows(state: NodeState) -> list[Row]:
-    """CPU in millicores, memory in bytes; None where the node has not reported it."""
+    """CPU in millicores, memory in bytes; None where the node has not reported it. held, kept: as `Held` has them."""
     machine, occupancy = state.view.machine, state.view.occupancy
+    room = held(state.view)
     cpu, memory, live = occupancy.cpu_load(machine), occupancy.memory_load(machine), occupancy.live
     exclusive = occupancy.exclusive
     return [
@@ -55,9 +57,12 @@ def numa_rows(state: NodeState) -> list[Row]:
             "cpu": 1000 * len(node.cpus),
             "cpu_requested": cpu[node.id],
             "cpu_used": live.used_cpu.get(node.id),
+            "cpu_held": room.cpu[node.id],
+            "cpu_kept": room.kept[node.id],
             "exclusive": len(exclusive & node.cpus),
             "memory": node.memory,
             "memory_requested": memory[node.id],
+            "memory_held": room.memory[node.id],
             "memory_free": live.free_memory.get(node.id),
             "stalled": live.stalled.get(node.id),
             "hot": is_hot(occupancy, node.cpus.mask),

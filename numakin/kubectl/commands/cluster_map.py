@@ -16,7 +16,7 @@ from rich.text import Text
 
 from numakin.kubectl.errors import CommandError
 from numakin.kubectl.members import by_pod
-from numakin.kubectl.output import FORMATS, bytes_of, cpus_of, show, table
+from numakin.kubectl.output import FORMATS, bytes_of, cpus_of, many, percent, show, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
 
@@ -96,9 +96,31 @@ def _rendered(nodes: list[dict[str, Any]], places: Places, *, wide: bool) -> Ite
             )
             for domain in numa_node.get("cache_domains", ()) if wide else ():
                 rows.add_row("", "", *_cache_cells(domain))
+    yield _sums(nodes, members)
     yield rows
     if len(shown) < len(nodes):
         yield f"and {len(nodes) - len(shown)} nodes more: -o wide, or --node NAME"
+
+
+def _sums(nodes: list[dict[str, Any]], members: Counter[str]) -> str:
+    """How full all of it is, and of how much something is to be said."""
+    numa_nodes = [numa_node for node in nodes for numa_node in node["numa_nodes"]]
+    cpus = sum(sum(1 for _ in numbers(numa_node["cpus"])) for numa_node in numa_nodes)
+    requested = sum(numa_node["requested_cpu_milli"] for numa_node in numa_nodes)
+    memory = sum(numa_node["memory"] for numa_node in numa_nodes)
+    parts = [
+        f"{many(len(numa_nodes), 'NUMA node')} on {many(len(nodes), 'node')}",
+        f"{cpus_of(requested)} of {cpus} CPUs requested ({percent(requested / max(1, 1000 * cpus))})",
+        f"{bytes_of(sum(numa_node['requested_memory'] for numa_node in numa_nodes))} of {bytes_of(memory)} memory",
+        f"{many(sum(members[node['node']] for node in nodes), 'member')}",
+    ]
+    held = sum(numa_node.get("held_cpu_milli", 0) for numa_node in numa_nodes)
+    hot = sum(numa_node["hot"] for numa_node in numa_nodes)
+    away = sum(not (node["live"] and node["registered"]) for node in nodes)
+    parts += [f"{cpus_of(held)} {'CPU' if held == 1000 else 'CPUs'} held for pods to come"] if held else []
+    parts += [f"{many(hot, 'NUMA node')} hot"] if hot else []
+    parts += [f"{many(away, 'node')} without a working enforcer"] if away else []
+    return ", ".join(parts)
 
 
 def _name(node: dict[str, Any]) -> Text:
@@ -112,7 +134,7 @@ def _name(node: dict[str, Any]) -> Text:
 def _cells(numa_node: dict[str, Any], there: Counter[str] | None) -> Iterator[Text | str]:
     cpus = sum(1 for _ in numbers(numa_node["cpus"]))
     memory = numa_node["memory"]
-    yield str(numa_node["id"])
+    yield Text(f"{numa_node['id']} hot", style="red") if numa_node["hot"] else str(numa_node["id"])
     yield str(cpus)
     yield bar(numa_node["requested_cpu_milli"], cpus * 1000, cpus_of(numa_node["requested_cpu_milli"]))
     yield bytes_of(memory)

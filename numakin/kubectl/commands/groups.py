@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from numakin.kubectl.members import by_pod
-from numakin.kubectl.output import FORMATS, percent, show, table
+from numakin.kubectl.output import FORMATS, many, percent, show, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import NumaSet
@@ -59,11 +59,7 @@ def _sums(groups: list[dict[str, Any]]) -> str:
     pods = sum(len(by_pod(group["members"])) for group in groups)
     apart = sum(group["locality"] is not None and group["locality"] < 1 for group in groups)
     parts = f"{apart} of them not wholly on one NUMA node" if apart else "each on one NUMA node"
-    return f"{_many(pods, 'pod')} in {_many(len(groups), 'group')} on {_many(len(nodes), 'node')}, {parts}"
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+    return f"{many(pods, 'pod')} in {many(len(groups), 'group')} on {many(len(nodes), 'node')}, {parts}"
 
 
 def _places(pods: Iterable[tuple[str, NumaSet]]) -> str:

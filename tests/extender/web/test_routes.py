@@ -31,6 +31,40 @@ def test_traffic_is_told_by_what_it_crosses(extender: Extender) -> None:
     assert lines == {("a", "b"): "local", ("a", "c"): "numa"}
 
 
+def test_room_that_is_held_and_hot_numa_nodes_are_told(extender: Extender) -> None:
+    extender.enforcer("n1").report(machine(), reservation("a", "1"), hot={"0-7": True})
+    until(lambda: extender.get("/api/v1/nodes")["nodes"], "the node is known")
+    pod = {
+        "metadata": {"name": "b", "namespace": "default", "uid": "b", "annotations": {"group.numakin.io": "shop"}},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]},
+    }
+    extender.post("prioritize", json.dumps({"Pod": pod, "NodeNames": ["n1"]}).encode())
+    row = until(lambda: next((row for row in _rows(extender) if row["held"][0]), None), "its room is held")
+    assert (row["held"], row["hot"]) == ([500, 0], [0])
+    numa_nodes = extender.get("/api/v1/rooms?node=n1")["nodes"][0]["numa_nodes"]
+    assert [numa_node["cpu_held"] for numa_node in numa_nodes] == [0, 500]
+    (expected,) = extender.get("/api/v1/node?node=n1")["expected"]
+    assert (expected["pod"], expected["numa_nodes"], expected["bound"]) == ("default/b", [1], False)
+    assert [numa_node["held_cpu_milli"] for numa_node in extender.get("/api/v1/nodes")["nodes"][0]["numa_nodes"]] == [
+        0,
+        500,
+    ]
+
+
+def _rows(extender: Extender) -> list[dict[str, Any]]:
+    return list(extender.get("/api/v1/overview")["nodes"])
+
+
+def test_a_group_is_told_with_what_its_size_allows(extender: Extender) -> None:
+    members = [reservation(uid, numa_node, milli=4000) for uid, numa_node in (("a", "0"), ("b", "0"), ("c", "1"))]
+    extender.enforcer("n1").report(machine(), *members, reservation("d", "1", group="default/alone"))
+    groups = until(lambda: extender.get("/api/v1/overview")["groups"], "the groups are known")
+    assert [(row["group"], row["together"]) for row in groups] == [
+        ("default/shop", [0.3333, 0.3333]),
+        ("default/alone", None),
+    ]
+
+
 def test_too_many_rooms_are_refused_by_their_number(extender: Extender) -> None:
     query = "&".join(f"node=n{number}" for number in range(MOST_ROOMS + 1))
     status, answer = extender.ask("GET", f"/api/v1/rooms?{query}")

@@ -17,7 +17,7 @@ from numakin.kubectl.commands import top
 from numakin.kubectl.options import parser
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import CpuSet
-from tests.extender.running import reservation, running
+from tests.extender.running import machine, reservation, running
 from tests.machines import EPYC_NPS1
 from tests.numakin.kubectl.asking import ask
 
@@ -93,6 +93,26 @@ def test_the_map_shows_each_numa_node_and_who_is_there(at):
     assert "shop/boutique x3" in home  # two that run there, and the one that was scored
     assert "shop/boutique x1" in other
     assert "19% 1.5" in other
+
+
+def test_the_map_begins_with_its_sums(at):
+    """Two nodes of two NUMA nodes with 8 CPUs each; three members that run, and one whose room is held."""
+    assert ask("map", at).lines[0] == (
+        "4 NUMA nodes on 2 nodes, 5.5 of 32 CPUs requested (17%), 4.0 GiB of 64.0 GiB memory, 4 members, "
+        "1 CPU held for pods to come"
+    )
+    assert ask("map", "--node", "node-2", at).lines[0] == (
+        "2 NUMA nodes on 1 node, 0 of 16 CPUs requested (0%), 0 B of 32.0 GiB memory, 0 members"
+    )
+
+
+def test_the_map_marks_what_is_hot_and_counts_it(tmp_path):
+    with running(tmp_path) as single:
+        single.enforcer("n1").report(machine(), reservation("a", "1"), hot={"8-15": True})
+        until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
+        lines = ask("map", f"--extender=http://{single.http_address}").lines
+    assert lines[0].endswith("1 member, 1 NUMA node hot")
+    assert any(line.split()[:2] == ["1", "hot"] for line in lines)
 
 
 def test_one_node_can_be_picked(at):

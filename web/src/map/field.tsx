@@ -35,7 +35,7 @@ export function Field({ nodes, rooms, route }: { nodes: NodeRow[]; rooms: string
   return (
     <section class="field" aria-label="All nodes">
       <p class="what">
-        {plural(nodes.length, "node")}, dark by requested CPU; ringed: shown below; red: more traffic crosses than stays.
+        {plural(nodes.length, "node")}, dark by requested CPU; ringed: shown below; red: more traffic crosses than stays; a dot: hot.
         {" "}A click opens or closes a room.
         {route.rooms.length > 0 && <button type="button" class="open" onClick={() => go({ rooms: [] })}>Back to those where most traffic crosses</button>}
       </p>
@@ -63,6 +63,9 @@ export function Field({ nodes, rooms, route }: { nodes: NodeRow[]; rooms: string
               rx="2"
             />
           ))}
+          {nodes.map((row, index) => row.hot.length > 0 && (
+            <circle key={`${row.name} hot`} class="cell-hot" cx={(index % columns) * CELL + CELL / 2 - 0.5} cy={Math.floor(index / columns) * CELL + CELL / 2 - 0.5} r="2.4" />
+          ))}
         </svg>
       </div>
       <p id="field-current" role="status" class="what">{current && described(current)}</p>
@@ -81,5 +84,5 @@ function crosses(row: NodeRow): boolean {
 
 function described(row: NodeRow): string {
   const share = percent(row.cpu[1] / Math.max(1, row.cpu[0]));
-  return `${row.name}: ${row.state}, ${cpus(row.cpu[1])} of ${cpus(row.cpu[0])} CPUs requested (${share}), ${plural(row.members, "opted-in pod")}`;
+  return `${row.name}: ${row.state}, ${cpus(row.cpu[1])} of ${cpus(row.cpu[0])} CPUs requested (${share}), ${plural(row.members, "opted-in pod")}${row.hot.length ? `, hot: NUMA ${row.hot.join(", ")}` : ""}`;
 }

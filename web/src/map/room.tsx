@@ -1,7 +1,7 @@
 import { memo } from "preact/compat";
 import { code, color } from "../colors";
 import { bytes, cpus, plural, rate, short } from "../format";
-import { Meter } from "../parts/meter";
+import { CpuMeter, MemoryMeter } from "../parts/fill";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { State } from "../parts/state";
@@ -58,8 +58,6 @@ export function RoomCard({ room, row, local, ...shown }: Props) {
 }
 
 function Numa({ node, numa, pods, local, ...shown }: { node: string; numa: NumaRow; pods: PodRow[]; local: number } & Shown) {
-  const shared = Math.max(0, numa.cpu_requested - 1000 * numa.exclusive);
-  const used = numa.memory_free === null ? null : numa.memory - numa.memory_free;
   return (
     <div class={numa.hot || (numa.stalled && numa.stalled > 0.1) ? "numa stalled" : "numa"} role="group" aria-label={`NUMA node ${numa.id}, ${plural(pods.length, "pod")}`} data-box={numaKey(node, [numa.id])}>
       <p class="numa-name">
@@ -68,22 +66,9 @@ function Numa({ node, numa, pods, local, ...shown }: { node: string; numa: NumaR
         {local > 0 && <span class="inside" title="traffic that stays inside this NUMA node">{rate(local)} inside</span>}
       </p>
       {numa.cpu > 0 && (
-        <Meter
-          label="CPU"
-          whole={numa.cpu}
-          parts={[
-            { value: 1000 * numa.exclusive, kind: "exclusive", words: `${numa.exclusive} exclusive` },
-            { value: shared, kind: "requested", words: `${cpus(shared)} of ${cpus(numa.cpu)} CPUs requested by others` },
-          ]}
-          mark={numa.cpu_used === null ? null : { value: numa.cpu_used, kind: "used", words: `${cpus(numa.cpu_used)} in use` }}
-        />
+        <CpuMeter whole={numa.cpu} requested={numa.cpu_requested} held={numa.cpu_held} kept={numa.cpu_kept} exclusive={numa.exclusive} used={numa.cpu_used} />
       )}
-      <Meter
-        label="mem"
-        whole={numa.memory}
-        parts={[{ value: numa.memory_requested, kind: "requested", words: `${bytes(numa.memory_requested)} of ${bytes(numa.memory)} requested` }]}
-        mark={used === null ? null : { value: used, kind: "used", words: `${bytes(used)} in use` }}
-      />
+      <MemoryMeter whole={numa.memory} requested={numa.memory_requested} held={numa.memory_held} free={numa.memory_free} />
       {pods.length > 0 && <Pods pods={pods} {...shown} />}
     </div>
   );

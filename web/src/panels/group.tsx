@@ -3,10 +3,12 @@ import { useAnswer } from "../api";
 import { percent, place, plural, short } from "../format";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
+import { Roster } from "../parts/roster";
 import { Series } from "../parts/series";
 import { Swatch } from "../parts/swatch";
 import { Waiting } from "../parts/waiting";
 import { go } from "../route";
+import type { Column } from "../tables/sorting";
 import type { GroupStory } from "../types";
 import { WorkloadGraph } from "./workloads";
 
@@ -79,24 +81,31 @@ function Reasons({ story }: { story: GroupStory }) {
   );
 }
 
+type Member = GroupStory["members"][number];
+
+const MEMBERS: Column<Member>[] = [
+  { name: "pod", by: (row) => row.pod },
+  { name: "workload", by: (row) => row.workload },
+  { name: "where", by: (row) => place(row.node, row.numa_nodes) },
+];
+
 function Members({ story }: { story: GroupStory }) {
   return (
     <section>
       <h3>Members</h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Members">
-        <table>
-          <thead><tr><th>pod</th><th>workload</th><th>where</th></tr></thead>
-          <tbody>
-            {story.members.map((member) => (
-              <tr key={member.uid}>
-                <th scope="row" class="clipped" title={member.pod}><Open kind="pod" name={member.pod}>{short(member.pod)}</Open></th>
-                <td>{short(member.workload)}</td>
-                <td>{place(member.node, member.numa_nodes)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Roster
+        label="Members"
+        rows={story.members}
+        columns={MEMBERS}
+        words={(row) => `${row.pod} ${row.workload} ${row.node}`}
+        row={(row) => (
+          <tr key={row.uid}>
+            <th scope="row" class="clipped" title={row.pod}><Open kind="pod" name={row.pod}>{short(row.pod)}</Open></th>
+            <td>{short(row.workload)}</td>
+            <td>{place(row.node, row.numa_nodes)}</td>
+          </tr>
+        )}
+      />
       {story.members_known > story.members.length && <p class="note">{story.members.length} of {plural(story.members_known, "member")}.</p>}
     </section>
   );

@@ -1,13 +1,15 @@
 // One node: its warnings, its enforcer, and a picture of the machine with who has which CPUs.
 import { useAnswer } from "../api";
 import { ago, bytes, cpus, ids, plural, short } from "../format";
-import { Meter } from "../parts/meter";
+import { CpuMeter, MemoryMeter } from "../parts/fill";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
+import { Roster } from "../parts/roster";
 import { State } from "../parts/state";
 import { Swatch } from "../parts/swatch";
 import { Waiting } from "../parts/waiting";
-import type { MachineNuma, NodeStory, ThreadState } from "../types";
+import type { Column } from "../tables/sorting";
+import type { ContainerRow, ExpectedRow, MachineNuma, NodeStory, ThreadState } from "../types";
 import { Devices, Near } from "./devices";
 import { CpuPicture, CpuLegend } from "./machine";
 
@@ -29,6 +31,7 @@ export function NodePanel({ name, version }: { name: string; version: number }) 
       </section>
       <Distances rows={story.numa_nodes} />
       <Devices health={story.enforcer.health} />
+      <Expected rows={story.expected} />
       <Containers story={story} />
     </>
   );
@@ -114,18 +117,22 @@ function Numa({ numa, story }: { numa: MachineNuma; story: NodeStory }) {
       <Caches numa={numa} />
       <Near devices={story.enforcer.health?.devices.filter((device) => device.numa_node === numa.id) ?? []} />
       {numa.cpu > 0 && (
-        <Meter
-          label="CPU"
+        <CpuMeter
           whole={numa.cpu}
-          parts={[{ value: numa.cpu_requested, kind: "requested", words: `${cpus(numa.cpu_requested)} of ${cpus(numa.cpu)} CPUs requested` }]}
-          mark={numa.cpu_used === null ? null : { value: numa.cpu_used, kind: "used", words: `${cpus(numa.cpu_used)} in use` }}
+          requested={numa.cpu_requested}
+          held={numa.cpu_held}
+          kept={numa.cpu_kept}
+          exclusive={numa.exclusive}
+          used={numa.cpu_used}
+          numbers={`${cpus(numa.cpu_requested)} of ${cpus(numa.cpu)}`}
         />
       )}
-      <Meter
-        label="mem"
+      <MemoryMeter
         whole={numa.memory}
-        parts={[{ value: numa.memory_requested, kind: "requested", words: `${bytes(numa.memory_requested)} of ${bytes(numa.memory)} requested` }]}
-        mark={numa.memory_free === null ? null : { value: numa.memory - numa.memory_free, kind: "used", words: `${bytes(numa.memory - numa.memory_free)} in use` }}
+        requested={numa.memory_requested}
+        held={numa.memory_held}
+        free={numa.memory_free}
+        numbers={`${bytes(numa.memory_requested)} of ${bytes(numa.memory)}`}
       />
     </div>
   );
@@ -169,28 +176,67 @@ function Distances({ rows }: { rows: MachineNuma[] }) {
   );
 }
 
+const EXPECTED: Column<ExpectedRow>[] = [
+  { name: "pod", by: (row) => row.pod },
+  { name: "group", by: (row) => row.group ?? "" },
+  { name: "where", by: (row) => row.numa_nodes[0] ?? -1 },
+  { name: "since it was", by: (row) => (row.bound ? "bound" : "scored") },
+];
+
+/** Pods whose room is held: they were scored best here, or are bound here, and the enforcer has not reported them. */
+function Expected({ rows }: { rows: ExpectedRow[] }) {
+  if (!rows.length) return null;
+  return (
+    <section>
+      <h3>Expected</h3>
+      <p class="note">Room is held for {plural(rows.length, "pod")}.</p>
+      <Roster
+        label="Expected pods"
+        rows={rows}
+        columns={EXPECTED}
+        words={(row) => `${row.pod} ${row.group ?? ""}`}
+        row={(row) => (
+          <tr key={row.uid}>
+            <th scope="row" class="clipped" title={row.pod}><Open kind="pod" name={row.pod}>{short(row.pod)}</Open></th>
+            <td><Swatch group={row.group} /></td>
+            <td>NUMA {row.numa_nodes.join(", ") || "any"}</td>
+            <td>{row.bound ? "bound" : "scored best"}</td>
+          </tr>
+        )}
+      />
+    </section>
+  );
+}
+
+const CONTAINERS: Column<ContainerRow>[] = [
+  { name: "group", by: (row) => row.group ?? "" },
+  { name: "pod", by: (row) => row.pod ?? "" },
+  { name: "container", by: (row) => row.container },
+  { name: "CPUs", by: (row) => row.cpus },
+  { name: "memory of", by: (row) => row.mems },
+];
+
 function Containers({ story }: { story: NodeStory }) {
   const members = story.containers.filter((row) => row.member);
   return (
     <section>
       <h3>Containers</h3>
       <p class="note">{plural(members.length, "container")} that opted in, {story.containers_known - members.length} others.</p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Containers that opted in">
-        <table>
-          <thead><tr><th>group</th><th>pod</th><th>container</th><th>CPUs</th><th>memory of</th></tr></thead>
-          <tbody>
-            {members.map((row, at) => (
-              <tr key={at}>
-                <td><Swatch group={row.group} /></td>
-                <th scope="row" class="clipped" title={row.pod ?? ""}>{row.pod ? <Open kind="pod" name={row.pod}>{short(row.pod)}</Open> : "–"}</th>
-                <td>{row.container}</td>
-                <td>{row.externally_managed ? "set by somebody else" : row.cpus || "all"}{row.exclusive && ", exclusive"}</td>
-                <td>{row.mems ? `NUMA ${row.mems}` : "any"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Roster
+        label="Containers that opted in"
+        rows={members}
+        columns={CONTAINERS}
+        words={(row) => `${row.group ?? ""} ${row.pod ?? ""} ${row.container} ${row.exclusive && "exclusive"}`}
+        row={(row) => (
+          <tr key={`${row.pod ?? ""} ${row.container}`}>
+            <td><Swatch group={row.group} /></td>
+            <th scope="row" class="clipped" title={row.pod ?? ""}>{row.pod ? <Open kind="pod" name={row.pod}>{short(row.pod)}</Open> : "–"}</th>
+            <td>{row.container}</td>
+            <td>{row.externally_managed ? "set by somebody else" : row.cpus || "all"}{row.exclusive && ", exclusive"}</td>
+            <td>{row.mems ? `NUMA ${row.mems}` : "any"}</td>
+          </tr>
+        )}
+      />
     </section>
   );
 }

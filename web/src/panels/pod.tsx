@@ -151,7 +151,7 @@ function Weighed({ story }: { story: PodStory }) {
     return (
       <section>
         <h3>What else was weighed</h3>
-        <p class="empty">Its scores are not remembered: it was scored before this extender's time, or many pods ago.</p>
+        <p class="empty">{story.unscored ? `${story.unscored}.` : "Its scores are not remembered: it was scored before this extender's time, or many pods ago."}</p>
       </section>
     );
   }

@@ -4,8 +4,19 @@ interface Part {
   words: string;
 }
 
-/** How full something is. mark: where its live use is; parts are drawn one after the other, of `whole`. */
-export function Meter({ label, parts, whole, mark }: { label: string; parts: Part[]; whole: number; mark?: Part | null }) {
+interface Props {
+  label: string;
+  /** Drawn one after the other, of `whole`. */
+  parts: Part[];
+  whole: number;
+  /** Where its live use is. */
+  mark?: Part | null;
+  /** What is written beside the bar. */
+  numbers?: string;
+}
+
+/** How full something is. */
+export function Meter({ label, parts, whole, mark, numbers }: Props) {
   const words = [...parts, ...(mark ? [mark] : [])].map((part) => part.words).join(", ");
   const share = (value: number) => `${Math.min(100, whole ? (100 * value) / whole : 0)}%`;
   return (
@@ -17,6 +28,7 @@ export function Meter({ label, parts, whole, mark }: { label: string; parts: Par
         ))}
         {mark && <span class="meter-mark" style={{ left: share(mark.value) }} />}
       </span>
+      {numbers && <span class="meter-numbers" aria-hidden="true">{numbers}</span>}
     </div>
   );
 }

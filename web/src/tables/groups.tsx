@@ -1,6 +1,7 @@
 import { percent } from "../format";
 import type { Overview } from "../live";
 import { Open } from "../parts/links";
+import { Meter } from "../parts/meter";
 import { ReachBar } from "../parts/reach";
 import { Swatch } from "../parts/swatch";
 import type { Route } from "../route";
@@ -12,8 +13,9 @@ const COLUMNS: Column<GroupRow>[] = [
   { name: "pods", by: (row) => row.members, number: true },
   { name: "nodes", by: (row) => row.nodes, number: true },
   { name: "NUMA nodes", by: (row) => row.numa_nodes, number: true },
-  { name: "local", by: (row) => row.share?.[0] ?? -1, number: true },
+  { name: "local traffic", by: (row) => row.share?.[0] ?? -1, number: true },
   { name: "how far its traffic goes", by: (row) => row.share?.[2] ?? -1 },
+  { name: "pairs together, of those possible", by: (row) => (row.together ? row.together[1] - row.together[0] : -1), bar: true },
 ];
 
 export function GroupsTable({ overview, route }: { overview: Overview; route: Route }) {
@@ -33,6 +35,7 @@ export function GroupsTable({ overview, route }: { overview: Overview; route: Ro
                 <td class="number">{row.numa_nodes}</td>
                 <td class="number">{row.share ? percent(row.share[0]) : "–"}</td>
                 <td>{row.share ? <ReachBar share={row.share} /> : "no traffic is known"}</td>
+                <td>{row.together ? <Together now={row.together[0]} possible={row.together[1]} /> : "–"}</td>
               </tr>
             ))}
           </tbody>
@@ -41,5 +44,18 @@ export function GroupsTable({ overview, route }: { overview: Overview; route: Ro
       {!rows.length && <p class="empty">No pod has joined a group yet: the annotation <code>group.numakin.io</code> is all it needs.</p>}
       {overview.groupsKnown > rows.length && <p class="note">The {rows.length} largest of {overview.groupsKnown} groups.</p>}
     </>
+  );
+}
+
+/** The share of a group's pairs of pods that are on one NUMA node, beside what its size allows on empty machines. */
+function Together({ now, possible }: { now: number; possible: number }) {
+  return (
+    <Meter
+      label="pairs on one NUMA node"
+      whole={1}
+      parts={[{ value: now, kind: "requested", words: `${percent(now)} now` }]}
+      mark={{ value: possible, kind: "possible", words: `${percent(possible)} possible by its size` }}
+      numbers={`${percent(now)} of ${percent(possible)}`}
+    />
   );
 }

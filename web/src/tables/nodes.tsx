@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { bytes, cpus } from "../format";
 import type { Overview } from "../live";
-import { Meter } from "../parts/meter";
+import { CpuMeter, MemoryMeter } from "../parts/fill";
 import { Open } from "../parts/links";
 import { State } from "../parts/state";
 import type { Route } from "../route";
@@ -15,9 +15,11 @@ const COLUMNS: Column<NodeRow>[] = [
   { name: "state", by: (row) => row.state },
   { name: "NUMA nodes", by: (row) => row.numa_nodes, number: true },
   { name: "opted-in pods", by: (row) => row.members, number: true },
-  { name: "CPUs requested", by: (row) => row.cpu[1] / Math.max(1, row.cpu[0]), number: true },
+  { name: "CPUs requested", by: (row) => row.cpu[1] / Math.max(1, row.cpu[0]), bar: true },
+  { name: "held", by: (row) => row.held[0] + row.held[1], number: true },
   { name: "exclusive", by: (row) => row.exclusive, number: true },
-  { name: "memory requested", by: (row) => row.memory[1] / Math.max(1, row.memory[0]), number: true },
+  { name: "memory requested", by: (row) => row.memory[1] / Math.max(1, row.memory[0]), bar: true },
+  { name: "hot NUMA nodes", by: (row) => row.hot.length, bar: true },
 ];
 
 export function NodesTable({ overview, route }: { overview: Overview; route: Route }) {
@@ -37,9 +39,15 @@ export function NodesTable({ overview, route }: { overview: Overview; route: Rou
                 <td><State state={row.state} /></td>
                 <td class="number">{row.numa_nodes}</td>
                 <td class="number">{row.members}</td>
-                <td><Meter label="CPU" whole={row.cpu[0]} parts={[{ value: row.cpu[1], kind: "requested", words: `${cpus(row.cpu[1])} of ${cpus(row.cpu[0])} CPUs requested` }]} /></td>
+                <td>
+                  <CpuMeter whole={row.cpu[0]} requested={row.cpu[1]} held={row.held[0]} kept={row.held[1]} used={row.cpu[2]} numbers={`${cpus(row.cpu[1])} of ${cpus(row.cpu[0])}`} />
+                </td>
+                <td class="number" title="CPUs held for pods that are expected, and for groups still to come">{cpus(row.held[0] + row.held[1])}</td>
                 <td class="number">{row.exclusive}</td>
-                <td><Meter label="mem" whole={row.memory[0]} parts={[{ value: row.memory[1], kind: "requested", words: `${bytes(row.memory[1])} of ${bytes(row.memory[0])} requested` }]} /></td>
+                <td>
+                  <MemoryMeter whole={row.memory[0]} requested={row.memory[1]} held={0} free={null} numbers={`${bytes(row.memory[1])} of ${bytes(row.memory[0])}`} />
+                </td>
+                <td class={row.hot.length ? "warn" : ""}>{row.hot.join(", ") || "–"}</td>
               </tr>
             ))}
           </tbody>

@@ -39,7 +39,7 @@ export function PodsTable({ overview, route }: { overview: Overview; route: Rout
           <tbody>
             {rows.map((row) => (
               <tr key={row.uid}>
-                <th scope="row"><Open kind="pod" name={row.pod} /></th>
+                <th scope="row"><Open kind="pod" name={row.pod} />{row.unscored && <> <span class="tag" title={row.unscored}>not scored</span></>}</th>
                 <td>{row.group ? <><Swatch group={row.group} /> <Open kind="group" name={row.group} /></> : "none yet"}</td>
                 <td>{short(row.workload) || "–"}</td>
                 <td><Open kind="node" name={row.node} /></td>
