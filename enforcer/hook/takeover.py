@@ -107,7 +107,7 @@ class Takeover:
     def _open_members(self) -> None:
         """What was given goes into the record of the past, and every member takes room by its requests alone."""
         ledger = self._ledger
-        ledger.past = ledger.past.with_those_of(ledger.occupancy)
+        ledger.past = ledger.past.with_those_of(ledger.occupancy, within=ledger.within)
         residents = ledger.residents.now()
         for container in ledger.disown_members():
             if container in residents:
@@ -126,7 +126,7 @@ class Takeover:
     def _start_over(self, uids: set[str]) -> Past:
         """Forgets containers, and keeps the reservations of members that are still there; what was given so far."""
         ledger, before = self._ledger, self._ledger.occupancy
-        past = ledger.past.with_those_of(before, ledger.demands.shown)
+        past = ledger.past.with_those_of(before, ledger.demands.shown, ledger.within)
         ledger.residents.clear()
         ledger.requests.clear()
         ledger.within.clear()
@@ -225,6 +225,8 @@ class Takeover:
             ledger.leave_vm(pod, container)
             return
         given = known.grants.get(container.id)
+        if given is not None and given.within:
+            ledger.within[container.id] = given.within
         request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
         if request is None:
             ledger.note_unmanaged(pod, container, self._claim(running, known), now[0])

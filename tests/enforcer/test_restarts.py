@@ -415,3 +415,23 @@ def test_a_release_that_was_not_carried_out_is_at_the_next_synchronize(node: Res
     node.kill()
     node.start()
     assert node.cpus("own") == node.machine.cpus
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "registered again"])
+def test_one_that_was_to_be_narrowed_stays_within_the_other_owners_cpus_though_the_answer_came_too_late(
+    tmp_path: Path, *, killed: bool
+) -> None:
+    """So it does not carry our word of them."""
+    node = Restarting(two_numa_nodes(), tmp_path, within_others=True)
+    node.create(pod("a", group="web"), container("a", claim="0-14"), lost=True)
+    node.recorder.write()
+    if killed:
+        node.kill()
+        node.start()
+    else:
+        node.synchronize()
+    assert node.cpus("a") == CpuSet.parse("0-3,8-11")
+    assert node.agent.ledger.within == {"a": CpuSet.parse("0-14")}
+    assert "a" not in node.agent.ledger.requests, "it may be placed nowhere else"
+    node.release()
+    assert node.cpus("a") == CpuSet.parse("0-14")

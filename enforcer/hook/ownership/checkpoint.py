@@ -33,7 +33,8 @@ class Grant:
     reservation: its key; empty: written by an older enforcer. parts, cache_domain, let_out: as the reservation has
     them. before: what it had on other NUMA nodes or with other exclusive CPUs, or let out to others, while the runtime
     has not shown that it has carried out the change. asked: millicores and bytes that the runtime showed of it when it
-    got CPUs of its own, or bound memory; empty: not known.
+    got CPUs of its own, or bound memory; empty: not known. within: the CPUs of another owner within which it is
+    narrowed.
     """
 
     pod: str
@@ -50,6 +51,7 @@ class Grant:
     let_out: NumaSet = NumaSet()
     before: Grant | None = None
     asked: tuple[int, ...] = ()
+    within: CpuSet = CpuSet()
 
     def is_elsewhere(self, other: Grant) -> bool:
         """Whether it is on other NUMA nodes, or has other CPUs for itself: what follows from no other container."""
@@ -64,6 +66,12 @@ class Grant:
 
 Asked = Callable[[str, str], tuple[int, ...]]
 """From a pod's uid and a container's id to what `Grant.asked` is of it."""
+
+
+Within = Mapping[str, CpuSet]
+"""By a container's id what `Grant.within` is of it."""
+
+NOWHERE: Within = {}
 
 
 def unknown(_pod: str, _container: str) -> tuple[int, ...]:
@@ -113,9 +121,9 @@ class Past:
         """What is left of it once the runtime's list was compared with it."""
         return Past(freed=self.exclusive)
 
-    def with_those_of(self, occupancy: Occupancy, asked: Asked = unknown) -> Past:
+    def with_those_of(self, occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE) -> Past:
         """The occupancy's own word counts where both know a container."""
-        grants = {**self.grants, **grants_of(occupancy, asked)}
+        grants = {**self.grants, **grants_of(occupancy, asked, within)}
         return replace(self, grants=grants, kept_off=self.kept_off | kept_off_of(occupancy))
 
 
@@ -132,16 +140,23 @@ def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
     )
 
 
-def grants_of(occupancy: Occupancy, asked: Asked = unknown) -> dict[str, Grant]:
+def grants_of(occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE) -> dict[str, Grant]:
     """Of the members that were given something, and of those whose cpuset is externally managed."""
     made = {
-        key: grant_of(allocation, occupancy.reservations.get(allocation.reservation), asked(allocation.pod, key))
+        key: grant_of(
+            allocation,
+            occupancy.reservations.get(allocation.reservation),
+            asked(allocation.pod, key),
+            within.get(key, CpuSet()),
+        )
         for key, allocation in occupancy.allocations.items()
     }
     return {key: grant for key, grant in made.items() if grant is not None}
 
 
-def grant_of(allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...] = ()) -> Grant | None:
+def grant_of(
+    allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...] = (), within: CpuSet = CpuSet()
+) -> Grant | None:
     """None for a container that was given nothing."""
     if allocation.externally_managed:
         return Grant(allocation.pod, externally_managed=True)
@@ -160,6 +175,7 @@ def grant_of(allocation: Allocation, reservation: Reservation | None, asked: tup
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
         let_out=reservation.let_out if reservation is not None and not allocation.exclusive else NumaSet(),
         asked=asked if allocation.exclusive or allocation.mems else (),
+        within=within,
     )
 
 
@@ -187,12 +203,18 @@ class Wording:
         released: bool,
         quotas: Mapping[str, Quota] = NO_QUOTAS,
         asked: Asked = unknown,
+        within: Within = NOWHERE,
     ) -> str:
         """loaded: what was given before and is still to be compared with the runtime's list: at a start, and of members
         that were released. quotas: of now.
         """
         rows = {
-            key: self._row(allocation, occupancy.reservations.get(allocation.reservation), asked(allocation.pod, key))
+            key: self._row(
+                allocation,
+                occupancy.reservations.get(allocation.reservation),
+                asked(allocation.pod, key),
+                within.get(key, CpuSet()),
+            )
             for key, allocation in occupancy.allocations.items()
         }
         self._rows = rows
@@ -209,16 +231,18 @@ class Wording:
         head = f'{{"version":{VERSION},{state},"containers":{{\n'
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
-    def _row(self, allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...]) -> _Row:
+    def _row(
+        self, allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...], within: CpuSet
+    ) -> _Row:
         key = allocation.container
         known = self._rows.get(key)
         same = known is not None and known.allocation is allocation and known.reservation is reservation
-        if known is not None and same and known.asked == asked:
+        if known is not None and same and (known.asked, known.within) == (asked, within):
             return known
-        grant, before = grant_of(allocation, reservation, asked), self._carried_out.get(key)
+        grant, before = grant_of(allocation, reservation, asked, within), self._carried_out.get(key)
         if grant is not None and before is not None and grant.is_elsewhere(before):
             grant = replace(grant, before=replace(before, before=None))
-        return _Row(allocation, reservation, asked, grant, _pair(key, grant) if grant is not None else "")
+        return _Row(allocation, reservation, asked, within, grant, _pair(key, grant) if grant is not None else "")
 
 
 class _Row(NamedTuple):
@@ -227,6 +251,7 @@ class _Row(NamedTuple):
     allocation: Allocation
     reservation: Reservation | None
     asked: tuple[int, ...]
+    within: CpuSet
     grant: Grant | None
     text: str
 
@@ -263,7 +288,7 @@ def _worded(grant: Grant) -> dict[str, object]:
         "externally_managed": grant.externally_managed,
     }
     place: dict[str, object] = {"reservation": grant.reservation, "cache_domain": str(grant.cache_domain)}
-    place |= {"parts": grant.parts, "let_out": str(grant.let_out), "asked": grant.asked}
+    place |= {"parts": grant.parts, "let_out": str(grant.let_out), "asked": grant.asked, "within": str(grant.within)}
     row |= {name: value for name, value in {"open": grant.open, "stable": grant.stable, **place}.items() if value}
     return row | ({"before": _worded(grant.before)} if grant.before is not None else {})
 
@@ -272,7 +297,7 @@ def _grant(row: Mapping[str, object]) -> Grant:
     pod, externally_managed = row["pod"], row["externally_managed"]
     left_open, stable = row.get("open", False), row.get("stable", False)
     lists = {name: row[name] for name in ("homes", "cpus", "mems", "exclusive")}
-    lists |= {name: row.get(name, "") for name in ("cache_domain", "let_out")}
+    lists |= {name: row.get(name, "") for name in ("cache_domain", "let_out", "within")}
     reservation = row.get("reservation", "")
     if (
         not isinstance(pod, str)
@@ -287,14 +312,14 @@ def _grant(row: Mapping[str, object]) -> Grant:
     if not exclusive <= cpus:
         raise ValueError(f"exclusive CPUs {exclusive} are not among {cpus}")
     homes, mems = NumaSet.parse(str(lists["homes"])), NumaSet.parse(str(lists["mems"]))
-    within, out = CpuSet.parse(str(lists["cache_domain"])), NumaSet.parse(str(lists["let_out"]))
-    place = reservation, _parts(row.get("parts", [])), within, out
+    domain, out = CpuSet.parse(str(lists["cache_domain"])), NumaSet.parse(str(lists["let_out"]))
+    place = reservation, _parts(row.get("parts", [])), domain, out
     before = row.get("before")
     if before is not None and not isinstance(before, dict):
         raise ValueError(f"not a grant: {str(before)[:100]}")
     earlier = _grant({**before, "before": None}) if before is not None else None
     own = cpus, mems, exclusive, externally_managed, left_open, stable
-    return Grant(pod, homes, *own, *place, earlier, _numbers(row.get("asked", [])))
+    return Grant(pod, homes, *own, *place, earlier, _numbers(row.get("asked", [])), CpuSet.parse(str(lists["within"])))
 
 
 def _limits(quota: Quota) -> dict[str, object]:

@@ -112,9 +112,13 @@ class Recorder:
         occupancy, quotas = ledger.occupancy, ledger.demands.quotas
         basis = (occupancy.allocations, occupancy.reservations, ledger.past, ledger.released, quotas)
         if any(now is not before for now, before in zip(basis, self._basis, strict=True)):
-            asked = ledger.demands.shown
             self._worded = self._wording.text(
-                occupancy, ledger.past, released=ledger.released, quotas=quotas, asked=asked
+                occupancy,
+                ledger.past,
+                released=ledger.released,
+                quotas=quotas,
+                asked=ledger.demands.shown,
+                within=ledger.within,
             )
             self._basis = basis
         return self._worded

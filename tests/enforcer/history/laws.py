@@ -76,7 +76,7 @@ def who_is_narrowed_stays_within_the_other_owners_cpus(truth: Truth) -> None:
     """And has a home there, or all of them."""
     allocations = truth.node.agent.occupancy.allocations
     for key, living in truth.live.items():
-        if living.limit is None:
+        if living.limit is None or living.uncertain:
             continue
         now = truth.node.cpus(key)
         assert now <= living.limit, f"{key} is on CPUs {now}, and another owner gave it {living.limit}"

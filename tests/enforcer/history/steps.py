@@ -266,10 +266,7 @@ class History(Truth):
         if heard is not None or not may_be_ours or living.foreign is not None:
             living.foreign, living.uncertain, living.limit = taken, False, None
         else:
-            living.uncertain, living.limit = (
-                True,
-                None,
-            )  # an owner that keeps cpusets writes again once the enforcer is there
+            living.uncertain = True  # an owner that keeps cpusets writes again once the enforcer is there
         self._answered(written=not self._often(0.2))
 
     def a_member_is_moved(self) -> None:

@@ -224,6 +224,9 @@ class Truth:
         for key, living in self.live.items():
             managed = key in allocations and allocations[key].externally_managed
             if living.limit is not None:
+                left = living.uncertain and managed
+                living.foreign, living.limit = (self.node.cpus(key), None) if left else (None, living.limit)
+                living.uncertain = False
                 continue
             if living.uncertain or (living.foreign is None and not living.met and managed):
                 living.foreign, living.uncertain = self.node.cpus(key) if managed else None, False
