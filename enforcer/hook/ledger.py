@@ -335,7 +335,8 @@ class Ledger:
         decision = self._decide(self._basis(request))[1]
         home = self.machine.cpus_of(decision.numa_nodes)
         inside = home - self.occupancy.reserved <= limit and not limit <= home
-        return inside and decision.fits and bool(decision.cpus) and not decision.updates
+        there = bool(decision.cpus) and decision.cpus <= limit  # its pod may be let out to more
+        return inside and there and decision.fits and not decision.updates
 
     def widest(self, container: str) -> CpuSet:
         """What a container may have at most: all CPUs, or those of another owner within which it is narrowed."""

@@ -137,3 +137,16 @@ def test_a_release_gives_it_no_more_than_the_other_owner_did(world: World) -> No
     confined(world, "a", "0-14")
     world.apply(world.agent.release())
     assert world.cpus("a") == "0-14"
+
+
+def test_beside_a_container_that_is_let_out_to_more_it_is_left_to_the_other_owner(world: World) -> None:
+    of, ledger = member("a"), world.agent.ledger
+    world.create(of, container("a"))
+    out = replace(ledger.occupancy.reservations["uid-a"], let_out=NumaSet.parse("0-1"))
+    ledger.occupancy = ledger.occupancy.with_reservation(out)
+    world.apply(ledger.settle())
+    side = container("side")
+    side.name, side.linux.resources.cpu.cpus = "side", "0-14"
+    adjust, _ = world.agent.create_container(of, side)
+    assert adjust is None
+    assert world.agent.occupancy.allocations["side"].externally_managed
