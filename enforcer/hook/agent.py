@@ -187,8 +187,9 @@ class Agent:
             return []
         if renamed:
             return self.taken_over(pod, container, pods.Claim(resources.cpu.cpus, resources.cpu.mems))
+        before = ledger.requests.get(container.id) or ledger.narrowed.get(container.id)
         request = ledger.request(pod, resized)
-        if request is None or not ledger.renew(pod.uid):
+        if request is None or not (ledger.renew(pod.uid) or request != before):
             return []
         ledger.residents.met(pod, resized)
         log.info("container resized", **names(pod, container), cpu_milli=request.demand.cpu_milli)

@@ -168,6 +168,16 @@ def test_a_resized_exclusive_container_has_as_many_cpus_as_it_asks_for(world: Wo
     assert "resized" in [reason.what for reason in world.agent.records.latest()["own"].reasons]
 
 
+def test_one_that_is_resized_to_what_its_pod_has_room_for_gets_it(world: World) -> None:
+    """The pod's reservation is as large as when its container before asked for more."""
+    comes(world, "own", 4, **OWN)
+    world.apply(world.agent.stop_container(member("own", **OWN), container("own")))
+    comes(world, "own", 1, **OWN)
+    assert len(CpuSet.parse(world.cpus("own"))) == 1
+    resize(world, "own", 4)
+    assert len(CpuSet.parse(world.cpus("own"))) == 4
+
+
 def test_one_that_is_resized_beyond_what_can_be_spared_shares_and_says_so(world: World) -> None:
     comes(world, "own", 2, **OWN)
     comes(world, "job-0", 5.5, group="jobs")
