@@ -19,6 +19,7 @@ from typing import Any, Self
 import grpc
 
 from lab.standins.cri.cgroups import Cgroups
+from lab.standins.runtime.manners import MANNERS
 from numakin.wire import cri_pb2 as cri
 from numakin.wire import cri_pb2_grpc
 
@@ -37,6 +38,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
     ) -> None:
         self._socket, self.cgroups = socket, cgroups
         self._name, self._version, self._events = name, version, events
+        self._cgroup_prefix = MANNERS[name].cgroup_prefix if name in MANNERS else ""
         self._lock = threading.RLock()
         self._sandboxes: dict[str, cri.PodSandbox] = {}
         self._containers: dict[str, cri.ContainerStatusResponse] = {}
@@ -142,7 +144,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         self._notify(pod)
 
     def path(self, key: str) -> str:
-        return f"{self._pod_path(self._sandbox_of[key])}/{key}"
+        return f"{self._pod_path(self._sandbox_of[key])}/{self._cgroup_prefix}{key}"
 
     def _pod_path(self, sandbox: str) -> str:
         return f"/kubepods/burstable/pod{self._sandboxes[sandbox].metadata.uid}"
