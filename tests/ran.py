@@ -1,4 +1,4 @@
-"""What ran with what, in one run of the tests: a plugin of pytest that writes build/ran.json.
+"""What ran with what: a plugin of pytest that keeps each test's last outcome and its day in build/ran.json.
 
 A test's report says by a property what it ran on, such as "containerd 2.1.9" (tests/e2e/conftest.py). `make reference`
 takes the file over into docs/compatibility.md.
@@ -7,8 +7,7 @@ takes the file over into docs/compatibility.md.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Ran:
-    """In the process that all reports come to. Nothing is written where no test ran on anything."""
+    """In the process that all reports come to. What did not run this time stays as it was."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -39,16 +38,16 @@ class Ran:
                 tests[report.nodeid] = "failed" if report.failed else tests.get(report.nodeid, report.outcome)
 
     def pytest_sessionfinish(self) -> None:
-        if self._outcomes:
-            self._file.parent.mkdir(exist_ok=True)
-            ran = {on: _by_file(tests.items()) for on, tests in sorted(self._outcomes.items())}
-            date = datetime.now(UTC).date().isoformat()
-            self._file.write_text(json.dumps({"date": date, "ran": ran}, indent=1) + "\n")
+        if not self._outcomes:
+            return
+        self._file.parent.mkdir(exist_ok=True)
+        known, date = read(self._file), datetime.now(UTC).date().isoformat()
+        for on, tests in self._outcomes.items():
+            known.setdefault(on, {}).update({test: (outcome, date) for test, outcome in tests.items()})
+        self._file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def _by_file(outcomes: Iterable[tuple[str, str]]) -> Mapping[str, Mapping[str, int]]:
-    """How many tests of each file passed, failed, were skipped."""
-    counted: dict[str, Counter[str]] = {}
-    for test, outcome in outcomes:
-        counted.setdefault(test.partition("::")[0], Counter())[outcome] += 1
-    return {file: dict(sorted(counts.items())) for file, counts in sorted(counted.items())}
+def read(file: Path) -> dict[str, dict[str, tuple[str, str]]]:
+    """What a test ran on -> the test -> its outcome, and the day."""
+    known: Mapping[str, Mapping[str, tuple[str, str]]] = json.loads(file.read_text()) if file.exists() else {}
+    return {on: {test: (outcome, date) for test, (outcome, date) in tests.items()} for on, tests in known.items()}

@@ -1,7 +1,7 @@
 """The table in `docs/compatibility.md` of what ran on which runtime and Kubernetes, and when.
 
-Every run of the tests leaves what ran with what in build/ran.json (tests/ran.py). `make reference` takes that over into
-ran.json beside this module, by runtime and file of tests, and makes the table of it: `--check` goes by ran.json alone.
+The runs of the tests leave in build/ran.json what ran with what (tests/ran.py). `make reference` counts that by file of
+tests into ran.json beside this module, and makes the table of it: `--check` goes by ran.json alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ Kept = dict[str, dict[str, dict[str, Any]]]
 
 
 def take_over(last: Path = LAST, kept: Path = KEPT) -> None:
-    """What ran last replaces what ran before of the same file on the same."""
+    """What ran here replaces what is known of the same file on the same."""
     if last.exists():
-        run, known = json.loads(last.read_text()), _read(kept)
-        for on, files in run["ran"].items():
-            known.setdefault(on, {}).update({file: counts | {"date": run["date"]} for file, counts in files.items()})
+        known = _read(kept)
+        for on, tests in json.loads(last.read_text()).items():
+            for file in {test.partition("::")[0] for test in tests}:
+                own = [told for test, told in tests.items() if test.partition("::")[0] == file]
+                counts = Counter(outcome for outcome, _ in own)
+                known.setdefault(on, {})[file] = {**counts, "date": max(date for _, date in own)}
         kept.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
