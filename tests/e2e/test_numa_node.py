@@ -41,6 +41,9 @@ NUMA_NODES = {"0": 0, "1": 1, "2": 2, "3": 3}
 
 LAST = "last"
 
+SYSTEMD = {"cgroupDriver": "systemd"}
+"""On the emulated node, as on most nodes; this machine has cgroupfs."""
+
 GROUPS = {"shop": EMULATED, "bank": EMULATED, "cart": HERE}
 """Where each has its first members."""
 
@@ -51,12 +54,13 @@ CALLS = {"web-1": "cart-1", "web-2": "cart-2"}
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """pods: as the API server has them. emulated: by pod, what the emulated node's kernel says of it. here: by pod, its
-    CPUs on this machine.
+    CPUs on this machine. after: by what was asked for, where the emulated node's pods were then.
     """
 
     pods: list[dict[str, Any]]
     emulated: dict[str, dict[str, Any]]
     here: dict[str, str]
+    after: dict[str, dict[str, str]]
 
     def of(self, group: str) -> list[str]:
         """Its pods."""
@@ -112,7 +116,7 @@ def outcome(
     share = f"local,path={shared},mount_tag={real_node.SHARED},security_model=none,readonly=on"
     network = ("-netdev", "user,id=outside", "-device", "virtio-net-pci,netdev=outside")
     with ThreadPoolExecutor(1) as pool:
-        boot = pool.submit(numavm, "4x1", command, options=("--qemu", *network, "-virtfs", share))
+        boot = pool.submit(numavm, "4x1", command, systemd=True, options=("--qemu", *network, "-virtfs", share))
         deploy_in_turn(namespace, boot)
         result = boot.result()
     assert result.status == 0, f"status {result.status}\n{result.messages}\n{what_became_of(namespace)}"
@@ -123,14 +127,16 @@ def outcome(
         for pod in pods
         if pod["spec"]["nodeName"] == HERE
     }
-    return Outcome(pods, {row["pod"]: row for row in result.records()}, here)
+    rows = result.records()
+    emulated = {row["pod"]: row for row in rows if "pod" in row}
+    return Outcome(pods, emulated, here, {row["after"]: row["where"] for row in rows if "after" in row})
 
 
 def what_the_kubelet_needs(cluster: Cluster, kubernetes: Binaries, folder: Path) -> Path:
     release = cluster.plane.release
     shutil.copy(kubernetes["kubelet"], folder / real_node.KUBELET)
     cluster.kubelet_credentials(EMULATED, folder / real_node.KUBECONFIG, host=EMULATOR_HOST)
-    (folder / real_node.CONFIG).write_text(json.dumps(release.kubelet_config(configuration())))
+    (folder / real_node.CONFIG).write_text(json.dumps(release.kubelet_config(configuration() | SYSTEMD)))
     (folder / "options.json").write_text(json.dumps(release.kubelet_options))
     return folder
 
@@ -208,9 +214,34 @@ def test_a_pod_is_beside_the_one_that_names_its_service_before_any_packet(outcom
 def test_they_run_where_the_extender_says(namespace: Namespace, outcome: Outcome) -> None:
     for group in GROUPS:
         for pod in outcome.of(group):
-            assert namespace.reported_cpus(pod) == [outcome.cpus(pod)]
+            told = namespace.reported_cpus(pod)  # of the emulated node's, also what an operator asked for later
+            assert outcome.cpus(pod) in told
+            assert pod in outcome.emulated or len(told) == 1
 
 
 def test_a_pod_that_has_not_opted_in_may_run_everywhere(outcome: Outcome) -> None:
     (row,) = (row for pod, row in outcome.emulated.items() if pod.startswith(LAST))
     assert row["allowed"] == {"cpus": "0-3", "mems": "0-3"}
+
+
+def test_systemd_has_their_cgroups_and_each_figure_of_them_is_read(outcome: Outcome) -> None:
+    for name, row in outcome.emulated.items():
+        unit, driver, _ = row["path"].split(":")
+        assert (unit.endswith(".slice"), driver) == (True, "cri-containerd"), row["path"]
+        read = row["read"]
+        assert read["pod"], name
+        assert read["cpus"] == row["cgroup"]["cpus"]
+        assert read["cpu_seconds"] > 0
+        assert sum(read["memory"].values()) >= sum(row["memory"].values())
+
+
+@pytest.mark.parametrize("mode", ["nri", "bypass"])
+def test_a_release_opens_them_and_a_resume_pins_them_again(outcome: Outcome, mode: str) -> None:
+    members = [pod for pod in outcome.emulated if not pod.startswith(LAST)]
+    assert {outcome.after[f"{mode}: release"][pod] for pod in members} == {"0-3"}
+    assert {outcome.after[f"{mode}: resume"][pod] for pod in members} <= set(NUMA_NODES)
+
+
+@pytest.mark.parametrize("mode", ["nri", "bypass"])
+def test_systemd_leaves_cpusets_alone_when_it_is_reloaded_or_sets_properties(outcome: Outcome, mode: str) -> None:
+    assert outcome.after[f"{mode}: systemctl"] == outcome.after[f"{mode}: resume"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import textwrap
 from pathlib import Path
 
 CONTAINERD = Path("/var/log")
 """The folder in which lab-containerd leaves containerd.log."""
+
+SYSTEMD = Path("/run/systemd/system")
+"""There where it is process 1, and has containerd's log."""
 
 USUAL = re.compile(r"level=(info|debug)")
 """In a line of containerd's log: nothing that a failure is about."""
@@ -18,6 +22,13 @@ LAST = 5000
 
 def show(folder: Path) -> None:
     """Prints the ends of containerd's log and of those in a folder, indented: no line is taken for a record."""
+    if SYSTEMD.is_dir():
+        journal = ("journalctl", "--unit", "containerd", "--no-pager", "--output", "cat")
+        _print("containerd", subprocess.run(journal, capture_output=True, text=True, check=False).stdout)
     for log in (*CONTAINERD.glob("containerd.log"), *sorted(folder.glob("*.log"))):
-        told = [line for line in log.read_text(errors="replace").splitlines() if not USUAL.search(line)]
-        print(f"--- {log.name}", textwrap.indent("\n".join(told)[-LAST:], "    "), sep="\n")
+        _print(log.name, log.read_text(errors="replace"))
+
+
+def _print(name: str, log: str) -> None:
+    told = [line for line in log.splitlines() if not USUAL.search(line)]
+    print(f"--- {name}", textwrap.indent("\n".join(told)[-LAST:], "    "), sep="\n")
