@@ -124,6 +124,26 @@ def test_of_two_full_numa_nodes_some_of_the_fuller_ones_members_run_on_both(
     assert node.out() == out
 
 
+@pytest.mark.parametrize("pressure", [False, True], ids=["by use", "by pressure"])
+def test_kin_beside_hogs_that_did_not_opt_in_have_as_much_as_they(tmp_path: Path, *, pressure: bool) -> None:
+    """All CPUs are in use, as the hogs keep to those that the kin leave them: without numakin each pod has two thirds
+    of a CPU, and kin that stay have half of one.
+    """
+    node = FairNode(tmp_path, NAME, pressure=pressure)
+    node.work({}, 2)
+    hogs = [f"h{at}" for at in range(5)]
+    wants = busy([*members(node, 10), *hogs])
+    for name in hogs:
+        node.create(name)
+    free, before = node.got(wants, dict.fromkeys(wants, WHOLE)), node.got(wants, node.cpusets)
+    assert {round(before[name] / free[name], 2) for name in wants} == {0.75, 1.5}
+    got = node.work(wants, 3)
+    assert min(got[name] / free[name] for name in wants) >= 0.98
+    out = node.out()
+    node.work(wants, MINUTE)
+    assert (node.out(), node.hot()) == (out, {str(HOME)})
+
+
 def test_who_asked_for_more_has_more_and_others_are_not_let_out_to_it(node: BusyNode) -> None:
     """The kernel shares CPUs out by what was requested."""
     wants = busy(members(node, 10))
