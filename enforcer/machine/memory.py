@@ -1,4 +1,6 @@
-"""Memory that is free on each NUMA node now, as much as can be bound to without making the kernel swap or kill."""
+"""Memory that is free on each NUMA node now, as much as can be bound to without making the kernel swap or kill; and the
+memory policy that a process runs under.
+"""
 
 from __future__ import annotations
 
@@ -61,3 +63,24 @@ memory (since Linux 5.18).
 def numa_balancing(proc_root: Path = PROCFS) -> int | None:
     """Which of its automatic NUMA balancing the kernel does, as bits; None where it was built without it."""
     return Tree(Path(proc_root) / "sys/kernel").parsed("numa_balancing", formats.count)
+
+
+FIRST_MAPPINGS = 4096
+"""Bytes of numa_maps: the program's own mappings. The kernel walks the pages of each mapping that it writes down."""
+
+
+def policy_of(proc_root: Path, pid: int) -> str | None:
+    """The kernel's word for it, such as `default`, `bind:0-1` or `prefer:0`; None where it can't be read: the process
+    has ended, we may not look, or the kernel knows no NUMA.
+
+    Of the first mapping: the process's own policy is that of every mapping which has none of its own.
+    """
+    try:
+        descriptor = os.open(Path(proc_root) / str(pid) / "numa_maps", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fields = os.read(descriptor, FIRST_MAPPINGS).split(b"\n", 1)[0].split()
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
+    return fields[1].decode("ascii", "replace") if len(fields) > 1 else None

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
-from numakin.placement.model.budget import Budget
-from numakin.placement.model.demand import Demand, from_resources, of_pod, own_resources, whole_cpus_of
+from numakin.placement.model.demand import Budget, Demand, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions

@@ -34,7 +34,7 @@ def run(runtime: RealRuntime, pod: str, cpu_shares: int = 51, **annotations: str
 def hurried(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """For what comes every ten seconds."""
     options = ("--sysfs", str(machine.sysfs))
-    made = RunningEnforcer(tmp_path, runtime.nri_socket, *options, program=("tests.enforcer.hook.hurried",))
+    made = RunningEnforcer(tmp_path, runtime.nri_socket, *options, program=("tests.enforcer.hurried", "hook"))
     try:
         made.start()
         yield made

@@ -12,7 +12,7 @@ from extender.scoring.predict import predict, wanted
 from extender.state.pods import Changes, ContainerRow, PodRow
 from extender.views.explain import explain
 from numakin.placement.decide.decide import Kin
-from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import Budget
 from numakin.placement.state.occupancy import Occupancy
 from tests.extender.machines import pod
 from tests.extender.running import machine

@@ -18,8 +18,7 @@ from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources, resized_with
 from numakin.placement.decide.request import Request
-from numakin.placement.model.budget import Budget
-from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, counted, larger, resized
+from numakin.placement.model.demand import UNKNOWN_LIMIT, Budget, Demand, counted, larger, resized
 from numakin.placement.optin import parsing
 from numakin.placement.optin.options import OptIn
 from numakin.placement.optin.quotas import UNLIMITED, Quota

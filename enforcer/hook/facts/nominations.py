@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numakin.placement.decide.decide import Kin
-from numakin.placement.model.budget import Budget
 from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.demand import Demand, of_pod
+from numakin.placement.model.demand import Budget, Demand, of_pod
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.optin.parsing import OptIn
 from numakin.process.log import Log

@@ -26,8 +26,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from numakin.placement.model.budget import Budget
-from numakin.placement.model.demand import Demand
+from numakin.placement.model.demand import Budget, Demand
 
 
 class Settings(NamedTuple):

@@ -15,7 +15,7 @@ from enforcer.hook.hardware.live import LiveReader
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
-from enforcer.machine.memory_policy import policy_of
+from enforcer.machine.memory import policy_of
 from enforcer.machine.sysfs import MachineReading, read
 from enforcer.machine.tree import Tree
 from enforcer.settings.config import Config, ConfigError

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from numakin.placement.model.budget import Budget
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from numakin.placement.model.demand import Demand
+from numakin.placement.model.demand import Budget, Demand
 from numakin.placement.optin.options import Cpus, OptIn, Pool, Scope
 from numakin.placement.state.allocations import Part, Reservation, namespace_of
 

@@ -21,7 +21,7 @@ from tests.trees import sysfs
 
 GROUP = {"group.numakin.io": "web"}
 ENFORCER = ("enforcer", "run")
-HURRIED = ("tests.enforcer.bypass.hurried",)
+HURRIED = ("tests.enforcer.hurried", "bypass")
 HALVES = ("0-39,80-119", "40-79,120-159")
 """The CPUs of the Xeon's NUMA nodes."""
 

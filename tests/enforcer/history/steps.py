@@ -9,9 +9,8 @@ from dataclasses import replace
 from random import Random
 
 from numakin.placement.decide import relief
-from numakin.placement.model.budget import Budget
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from numakin.placement.model.demand import Demand
+from numakin.placement.model.demand import Budget, Demand
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri

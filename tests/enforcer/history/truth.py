@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from numakin.placement.model.budget import Budget
 from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.demand import Budget
 from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.machine.memory_policy import policy_of
+from enforcer.machine.memory import policy_of
 
 PROC = Path("/proc")
 

@@ -6,7 +6,7 @@ import pytest
 
 from extender.kube.stream import nodes, pods, reduce, services
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
-from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import Budget
 from numakin.placement.traffic.mentions import NO_MENTIONS, mention
 
 

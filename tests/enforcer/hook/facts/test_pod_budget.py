@@ -8,7 +8,7 @@ import pytest
 
 from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources
 from enforcer.hook.ownership.checkpoint import Past
-from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import Budget
 from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.decide import Kin, Request, decide
-from numakin.placement.model.budget import Budget
+from numakin.placement.model.demand import Budget
 from numakin.placement.model.rules import Rules
 from numakin.placement.optin.parsing import Cpus, Scope
 from numakin.placement.state.occupancy import Occupancy
