@@ -16,7 +16,7 @@ import structlog
 from extender.kube import stream
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
-from extender.kube.events import About, Event, Events
+from extender.kube.events import About, Events, KubeEvent
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
 from extender.kube.namespace_settings import NamespaceRow
 from extender.kube.namespaces import namespaces as namespaces_resource
@@ -132,7 +132,9 @@ class ApiServerLink:
         about = About(row.namespace, row.name, row.pod)
         # The Events of a container that restarts again and again differ by their figures alone.
         series = f"{row.event} {row.container} {placed}"
-        self._events.emit(Event(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series))
+        self._events.emit(
+            KubeEvent(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series)
+        )
 
     def wake(self, pods: Iterable[PodRow]) -> None:
         """Makes kube-scheduler try these refused pods again."""
@@ -169,7 +171,7 @@ class ApiServerLink:
     def _report_problems(self, row: PodRow) -> None:
         about = About(row.namespace, row.name, row.uid)
         for line in problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines:
-            self._events.emit(Event(about, BAD_ANNOTATION, line, warning=True))
+            self._events.emit(KubeEvent(about, BAD_ANNOTATION, line, warning=True))
 
     def _namespaces_changed(self, changes: Changes[NamespaceRow]) -> None:
         self._namespaces(changes)
@@ -177,7 +179,7 @@ class ApiServerLink:
             about = About(row.name, row.name, row.uid, "Namespace")
             for problem in row.problems:
                 _log.warning("not taken of a namespace", namespace=row.name, why=problem)
-                self._events.emit(Event(about, BAD_ANNOTATION, problem, warning=True))
+                self._events.emit(KubeEvent(about, BAD_ANNOTATION, problem, warning=True))
 
     def _groups_changed(self, changes: Changes[GroupRow]) -> None:
         self._groups(changes)
@@ -193,7 +195,7 @@ class ApiServerLink:
         about = About(row.namespace, object_name(row.name), row.uid, "AffinityGroup", API_VERSION)
         for problem in row.problems:
             _log.warning("ignored in a group's object", group=row.group, why=problem)
-            self._events.emit(Event(about, BAD_SPEC, problem, warning=True))
+            self._events.emit(KubeEvent(about, BAD_SPEC, problem, warning=True))
 
 
 def own_namespace() -> str:

@@ -30,7 +30,7 @@ class BadConfig(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class ExtenderConfig:
     """Everything that can be set. Times in seconds; addresses HOST:PORT; an empty path means not set."""
 
     listen: str = "0.0.0.0:8080"
@@ -200,7 +200,7 @@ The scheduler's side is scheduler-config/kube-scheduler-config.yaml.
 """
 
 
-def load(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
+def load(arguments: Sequence[str], environment: Mapping[str, str]) -> ExtenderConfig:
     """BadConfig says which option is wrong and what is allowed."""
     flags = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
     path = flags.pop("config", None) or environment.get(f"{PREFIX}CONFIG")
@@ -235,14 +235,14 @@ def _file(path: Path) -> dict[str, Any]:
     return options
 
 
-def _converted(options: Mapping[str, Any], *, strict: bool) -> Config:
+def _converted(options: Mapping[str, Any], *, strict: bool) -> ExtenderConfig:
     try:
-        return msgspec.convert(options, Config, strict=strict)
+        return msgspec.convert(options, ExtenderConfig, strict=strict)
     except msgspec.ValidationError as bad:
         wrong = re.search(r"at `\$\.(\w+)`", str(bad))
         if wrong is None:
             raise BadConfig(str(bad)) from bad
-        kind = get_type_hints(Config)[wrong[1]]
+        kind = get_type_hints(ExtenderConfig)[wrong[1]]
         allowed = _KINDS.get(kind) or f"one of {', '.join(get_args(kind))}"
         raise BadConfig(f"{_flag(wrong[1])} must be {allowed}, not {options[wrong[1]]!r}") from bad
 
@@ -274,8 +274,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"numakin-extender {VERSION}")
     parser.add_argument("--config", metavar="FILE", help="options as TOML, by their names below")
-    kinds = get_type_hints(Config)
-    for field in fields(Config):
+    kinds = get_type_hints(ExtenderConfig)
+    for field in fields(ExtenderConfig):
         metavar, text = _HELP[field.name]
         if kinds[field.name] is bool:
             action = argparse.BooleanOptionalAction

@@ -91,7 +91,7 @@ class BindingLedger:
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
-        self.unscored = Counter(dict.fromkeys(unscored.Reason, 0))
+        self.unscored = Counter(dict.fromkeys(unscored.Unscored, 0))
         self.splits = 0
         self._asked_at = -math.inf
         self._passing: dict[str, float] = {}

@@ -17,7 +17,7 @@ from flask import Flask
 from extender import log
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
-from extender.config import BadConfig, Config, host_and_port, load
+from extender.config import BadConfig, ExtenderConfig, host_and_port, load
 from extender.kube.api import Api
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
@@ -63,7 +63,7 @@ _log = structlog.get_logger("extender")
 class Program(SessionCallbacks):
     """One extender in one process: the cluster, the two servers, the watch."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ExtenderConfig) -> None:
         self.config = config
         self.metrics = Metrics()
         self.cluster = Cluster(Settings(config.report_timeout, config.hold, config.patience))

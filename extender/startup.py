@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from extender.apiserver import own_namespace
-from extender.config import BadConfig, Config
+from extender.config import BadConfig, ExtenderConfig
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.tls.own_ca import OwnCa
@@ -31,12 +31,12 @@ _NEEDS_API = {
 _log = structlog.get_logger("extender")
 
 
-def namespace(config: Config) -> str:
+def namespace(config: ExtenderConfig) -> str:
     """Where our own objects are."""
     return config.namespace or own_namespace() or NAMESPACE
 
 
-def connected(config: Config) -> Api | None:
+def connected(config: ExtenderConfig) -> Api | None:
     """None without an API server: then pods are known from their enforcers' reports alone. BadConfig, BadKubeconfig
     when that can't be meant.
     """
@@ -48,7 +48,7 @@ def connected(config: Config) -> Api | None:
     return api
 
 
-def own_certificates(config: Config, api: Api | None, threads: Threads) -> OwnCa | None:
+def own_certificates(config: ExtenderConfig, api: Api | None, threads: Threads) -> OwnCa | None:
     """Certificates of numakin's own CA, made by now; BadConfig when they can't be."""
     if not config.own_ca or api is None:
         return None

@@ -18,7 +18,7 @@ whose scores another replica gave are not counted.
 """
 
 
-class Reason(StrEnum):
+class Unscored(StrEnum):
     """Values of the metric's label."""
 
     ONE_NODE = "one node"
@@ -29,25 +29,25 @@ class Reason(StrEnum):
 
 
 SENTENCES = {
-    Reason.ONE_NODE: "kube-scheduler did not ask for scores: it offered one node alone",
-    Reason.NOMINATED: "kube-scheduler did not ask for scores: the node was nominated for it, as after a preemption",
-    Reason.GROUP: "kube-scheduler did not ask for scores: it chose a placement for the pod's scheduling group",
-    Reason.STATIC: "kube-scheduler did not ask for scores: the pod is a static one, which its node's kubelet started",
-    Reason.NOT_ASKED: (
+    Unscored.ONE_NODE: "kube-scheduler did not ask for scores: it offered one node alone",
+    Unscored.NOMINATED: "kube-scheduler did not ask for scores: the node was nominated for it, as after a preemption",
+    Unscored.GROUP: "kube-scheduler did not ask for scores: it chose a placement for the pod's scheduling group",
+    Unscored.STATIC: "kube-scheduler did not ask for scores: the pod is a static one, which its node's kubelet started",
+    Unscored.NOT_ASKED: (
         "kube-scheduler did not ask this extender for scores: one node was feasible, the question or its answer was "
         "lost, or the pod was bound by another scheduler or for another replica's scores"
     ),
 }
 
 
-def reason(row: PodRow, nominated: str, *, offered_one: bool) -> Reason:
+def reason(row: PodRow, nominated: str, *, offered_one: bool) -> Unscored:
     """Of a pod that was bound. nominated: the node that was nominated for it before. offered_one: kube-scheduler asked
     whether one node may take it.
     """
     if row.owner is not None and row.owner.kind == NODE:
-        return Reason.STATIC
+        return Unscored.STATIC
     if nominated and nominated == row.node:
-        return Reason.NOMINATED
+        return Unscored.NOMINATED
     if row.scheduling_group:
-        return Reason.GROUP
-    return Reason.ONE_NODE if offered_one else Reason.NOT_ASKED
+        return Unscored.GROUP
+    return Unscored.ONE_NODE if offered_one else Unscored.NOT_ASKED

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ("numakin", "enforcer", "extender")
 SOURCES = (*PROGRAMS, "lab", "tools", "benchmarks")
-HALVES = ("enforcer", "extender", "numakin/placement", "lab/standins", "numakin/kubectl")
+TOGETHER = (("enforcer", "extender", "numakin/placement"), ("lab/standins",), ("numakin/kubectl",))
+"""Packages in which one reader follows a name from module to module."""
 
 
 def modules(*packages: str) -> list[Path]:
@@ -20,13 +23,24 @@ def modules(*packages: str) -> list[Path]:
     return [path for path in paths if "_pb2" not in path.name]
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_a_class_name_means_one_thing_in_a_half(half: str):
+def named(body: list[ast.stmt]) -> Iterator[str]:
+    """The classes and the aliases of types of a module. Type variables are a function's own."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            variable = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "TypeVar"
+            if isinstance(target, ast.Name) and re.match("[A-Z][A-Za-z]*[a-z]", target.id) and not variable:
+                yield target.id
+
+
+@pytest.mark.parametrize("packages", TOGETHER, ids=lambda packages: packages[0])
+def test_a_class_or_an_alias_of_a_type_means_one_thing(packages: tuple[str, ...]):
     where = defaultdict(list)
-    for path in modules(half):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef):
-                where[node.name].append(str(path.relative_to(ROOT)))
+    for path in modules(*packages):
+        for name in named(ast.parse(path.read_text()).body):
+            where[name].append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
 
 

@@ -18,7 +18,7 @@ import structlog
 
 from benchmarks.extender.populated import body, populated
 from extender.cluster import Cluster
-from extender.config import Config
+from extender.config import ExtenderConfig
 from extender.scheduler import wire
 from extender.scheduler.calls import CallAnswer, SchedulerCall, scheduler_calls
 from extender.scheduler.metrics import Metrics
@@ -71,7 +71,7 @@ def main() -> None:
     calm_collector()
     threads = Threads(lambda failure: print(failure, file=sys.stderr))
     Application(
-        Config(listen="127.0.0.1:0"),
+        ExtenderConfig(listen="127.0.0.1:0"),
         lambda: create_app(cluster, metrics, Readiness, calls),
         calls,
         lambda address: print(json.dumps({"http": address}), flush=True),

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.cgroup import CgroupTree, CpusAndMems
 from enforcer.machine.errors import CgroupRefused, MachineError, NotThere
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.wire import nri_pb2 as nri
-
-Cpuset = tuple[CpuSet, NumaSet]
-"""What was written; an empty set: nothing was."""
 
 
 @dataclass(slots=True)
@@ -36,7 +33,7 @@ class Pins:
         self._tree, self._machine = tree, machine
         self._pins: dict[str, Pin] = {}
 
-    def adopt(self, containers: Mapping[str, nri.Container], given: Mapping[str, Cpuset]) -> None:
+    def adopt(self, containers: Mapping[str, nri.Container], given: Mapping[str, CpusAndMems]) -> None:
         """Those that were given something, by container id; all others are forgotten."""
         paths = {key: containers[key].linux.cgroups_path for key in given}
         self._pins = {
@@ -90,18 +87,18 @@ class Pins:
         pin.mems = NumaSet() if give_mems else pin.mems
         self._tree.set_cpuset(pin.cgroups_path, pin.cpus, pin.mems)
 
-    def overwritten(self) -> Iterator[tuple[str, Cpuset]]:
+    def overwritten(self) -> Iterator[tuple[str, CpusAndMems]]:
         """The containers whose cpuset another program has set since, and to what."""
         for key, pin in list(self._pins.items()):
             now = self._now(pin.cgroups_path) if pin.written else None
             if now is not None and not _as_written(now, (pin.cpus, pin.mems)):
                 yield key, now
 
-    def _has(self, cgroups_path: str, written: Cpuset) -> bool:
+    def _has(self, cgroups_path: str, written: CpusAndMems) -> bool:
         now = self._now(cgroups_path)
         return now is not None and _as_written(now, written)
 
-    def _now(self, cgroups_path: str) -> Cpuset | None:
+    def _now(self, cgroups_path: str) -> CpusAndMems | None:
         try:
             cpuset = self._tree.cpuset(cgroups_path)
         except (OSError, MachineError):
@@ -109,6 +106,6 @@ class Pins:
         return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
 
 
-def _as_written(now: Cpuset, written: Cpuset) -> bool:
+def _as_written(now: CpusAndMems, written: CpusAndMems) -> bool:
     """Where nothing was written, anything will do."""
     return all(not ours or ours == theirs for ours, theirs in zip(written, now, strict=True))

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from numakin.placement.model.cpuset import NumaSet
 
-Row = Mapping[str, Any]
+StatusRow = Mapping[str, Any]
 """A container of the hook's answer."""
 
 WORDS = {
@@ -33,22 +33,22 @@ UNWELL = frozenset({"left open", "yielded", "conflict", "refused", "released"})
 NO_GROUP = "(no group found yet)"
 
 
-def well(row: Row) -> bool:
+def well(row: StatusRow) -> bool:
     """Whether the container is what its pod asks for, and its cgroup has what it was given."""
     return row["state"] not in UNWELL and not differs(row)
 
 
-def differs(row: Row) -> bool:
+def differs(row: StatusRow) -> bool:
     """Whether the cgroup has something else than it was given."""
     return bool(row["found_cpus"] or row["found_mems"])
 
 
-def ranked(rows: Iterable[Row]) -> list[Row]:
+def ranked(rows: Iterable[StatusRow]) -> list[StatusRow]:
     """By group, then by name; what has not opted in last."""
     return sorted(rows, key=lambda row: (row["state"] == "not opted in", row["group"], row["pod"], row["container"]))
 
 
-def sums(rows: Sequence[Row]) -> str:
+def sums(rows: Sequence[StatusRow]) -> str:
     """How many there are, and of them how many of each state."""
     members = [row for row in rows if row["state"] != "not opted in"]
     if not members:
@@ -65,9 +65,9 @@ def sums(rows: Sequence[Row]) -> str:
     return f"{_many(len(members), 'container')} of {whose}: {', '.join(parts)}"
 
 
-def by_group(rows: Iterable[Row]) -> Table:
+def by_group(rows: Iterable[StatusRow]) -> Table:
     """A line for each group."""
-    groups: dict[str, list[Row]] = defaultdict(list)
+    groups: dict[str, list[StatusRow]] = defaultdict(list)
     for row in ranked(rows):
         if row["state"] != "not opted in":
             groups[row["group"] or NO_GROUP].append(row)
@@ -79,7 +79,7 @@ def by_group(rows: Iterable[Row]) -> Table:
     return table
 
 
-def one_by_one(rows: Iterable[Row], title: str | None = None) -> Table:
+def one_by_one(rows: Iterable[StatusRow], title: str | None = None) -> Table:
     """A line for each container."""
     table = Table(title=title, title_justify="left")
     for column in ("group", "pod", "container", "state", "NUMA nodes", "CPUs", "mems"):
@@ -97,12 +97,12 @@ def one_by_one(rows: Iterable[Row], title: str | None = None) -> Table:
     return table
 
 
-def reasons(rows: Iterable[Row]) -> list[str]:
+def reasons(rows: Iterable[StatusRow]) -> list[str]:
     """Why each is what it is."""
     return [f"{row['pod']} {row['container']}: {'; '.join(row['reasons'])}" for row in ranked(rows)]
 
 
-def _places(rows: Iterable[Row]) -> str:
+def _places(rows: Iterable[StatusRow]) -> str:
     """How many pods are on which NUMA nodes; nothing of those that have no home."""
     homes: dict[str, NumaSet] = {}
     for row in rows:
@@ -112,7 +112,7 @@ def _places(rows: Iterable[Row]) -> str:
     return ", ".join(f"{place} x{count}" for place, count in counts.most_common()) or "-"
 
 
-def _unwell(rows: Iterable[Row]) -> str:
+def _unwell(rows: Iterable[StatusRow]) -> str:
     states = Counter(
         word
         for row in rows

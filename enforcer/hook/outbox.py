@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from enforcer.hook.agent import Agent
-from enforcer.local.report_differences import NodeState, report
+from enforcer.local.report_differences import ReportedNode, report
 from enforcer.nri.stats import Stats
 from numakin.process.durations import Durations
 from numakin.wire import local_pb2 as local
@@ -37,8 +37,8 @@ class Outbox:
         """What changed since the last call, in at most four messages; empty when nothing did."""
         return [*self._report(), *self._containers(), *self._declined(), *self._counted()]
 
-    def _now(self) -> NodeState:
-        return NodeState(self._agent.occupancy, self.registered, self._agent.ledger.yielded)
+    def _now(self) -> ReportedNode:
+        return ReportedNode(self._agent.occupancy, self.registered, self._agent.ledger.yielded)
 
     def _report(self) -> list[local.FromHook]:
         now, records = self._now(), self._agent.records

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ledger import Ledger
+from enforcer.machine.cgroup import CpusAndMems
 from numakin.placement.decide.decide import MemoryPolicy, Reason
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.process.log import Log
@@ -38,15 +39,13 @@ DEFAULT = "default"
 ASKED_AFTER = 2
 """Readings with the same difference: an answer that is under way is carried out between two of them."""
 
-Cpuset = tuple[CpuSet, NumaSet]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """given: by the ledger. found: in the cgroup, at so many readings in a row."""
 
-    given: Cpuset
-    found: Cpuset
+    given: CpusAndMems
+    found: CpusAndMems
     readings: int
 
     @property
@@ -183,7 +182,7 @@ class ReadBack:
                 self._ledger.records.amend(residents[key], NOT_APPLIED, why, self._home(key))
 
 
-def _as_given(cpus: CpuSet, mems: NumaSet, found: Cpuset) -> bool:
+def _as_given(cpus: CpuSet, mems: NumaSet, found: CpusAndMems) -> bool:
     """Where nothing was given, anything will do."""
     return cpus in (CpuSet(), found[0]) and mems in (NumaSet(), found[1])
 

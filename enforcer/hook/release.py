@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from enforcer.hook.agent import Agent
+from enforcer.machine.cgroup import CpusAndMems
 from enforcer.nri.calls import OnAnswer, UpdateAnswer
 from enforcer.nri.handlers import Updates
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -30,8 +31,6 @@ STUCK_S = 20.0
 
 LONGEST_S = 100.0
 """Shorter than the command waits (`enforcer.cli.status.RELEASE_S`), which is then told what is missing."""
-
-Cpuset = tuple[CpuSet, NumaSet]
 
 
 class ReleasingHost(Protocol):
@@ -64,7 +63,7 @@ class Release:
     ) -> None:
         self._host, self._answer, self._clock = host, answer, clock
         self._began = self._progressed = clock()
-        self._waiting: dict[str, Cpuset] = {}
+        self._waiting: dict[str, CpusAndMems] = {}
         self._released = 0
         self._confirmed = self._answered = False
         """confirmed: by the runtime's answer to the updates."""
@@ -119,7 +118,7 @@ class Release:
             self._progressed = self._clock()
             self._released += resident is not None
 
-    def _is_open(self, resident: local.LocalContainer, asked: Cpuset) -> bool:
+    def _is_open(self, resident: local.LocalContainer, asked: CpusAndMems) -> bool:
         node = self._host.agent.ledger.node
         now = node.cpuset_now(resident.cgroups_path)
         if now is None:  # before its start there is no cgroup, and at its start it is looked at
@@ -141,6 +140,6 @@ class Release:
         self._answer({"released": self._released, "failed": failed, "error": error})
 
 
-def _asked(update: nri.ContainerUpdate) -> Cpuset:
+def _asked(update: nri.ContainerUpdate) -> CpusAndMems:
     cpu = update.linux.resources.cpu
     return CpuSet.parse(cpu.cpus), NumaSet.parse(cpu.mems)

@@ -19,21 +19,21 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class ReportedNode:
     """What reports say of a node. registered: whether the runtime has the hook."""
 
     occupancy: Occupancy
     registered: bool
     yielded: Yielded = NONE
 
-    def differs_from(self, before: NodeState) -> bool:
+    def differs_from(self, before: ReportedNode) -> bool:
         """Live figures change without the occupancy's generation."""
         now, then = self.occupancy, before.occupancy
         changed = now.generation != then.generation or now.live != then.live
         return changed or self.registered != before.registered or self.yielded != before.yielded
 
 
-def report(before: NodeState | None, after: NodeState, decisions: Iterable[pb.DecisionRecord] = ()) -> pb.Report:
+def report(before: ReportedNode | None, after: ReportedNode, decisions: Iterable[pb.DecisionRecord] = ()) -> pb.Report:
     """What is new since `before`, on top of it; None: everything."""
     then, now = before.occupancy if before is not None else Occupancy(), after.occupancy
     live = now.live.since(then.live)

@@ -32,6 +32,9 @@ CPU_TIME_CONTROLLER = "cpuacct"
 NO_LIMIT_V1 = 1 << 62
 """Version 1 has the largest multiple of a page below 2^63 where there is none."""
 
+CpusAndMems = tuple[CpuSet, NumaSet]
+"""What a container was given: its CPUs and the NUMA nodes of its memory; an empty set: nothing was."""
+
 S = TypeVar("S", bound=IdSet)
 
 

@@ -15,7 +15,7 @@ from numakin.wire import nri_pb2 as nri
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EventRow:
     """One event. `call(handler, request)` runs the handler and makes the answer of its result."""
 
     event: Event
@@ -60,9 +60,9 @@ def _validate(handler: Any, request: Any) -> Message:
     return nri.ValidateContainerAdjustmentResponse(reject=bool(reason), reason=reason)
 
 
-def _row(event: Event, method: str, call: Callable[[Any, Any], Message]) -> Row:
+def _row(event: Event, method: str, call: Callable[[Any, Any], Message]) -> EventRow:
     request, response = getattr(nri, method + "Request"), getattr(nri, method + "Response")
-    return Row(event, method, event.name.lower(), request, response, call)
+    return EventRow(event, method, event.name.lower(), request, response, call)
 
 
 ROWS = (

@@ -288,7 +288,7 @@ class Session:
         self.event = row.method
         return self._event(row, change)
 
-    def _event(self, row: dispatch.Row, request: Any) -> bytes:
+    def _event(self, row: dispatch.EventRow, request: Any) -> bytes:
         self._stats.requests[row.method] += 1
         self.stage = Stage.SYNCHRONIZED
         handler = getattr(self._handlers, row.handler)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from numakin.placement.model.demand import Demand
-from numakin.placement.plan.expected import PEAK_S, Announced, Peak
+from numakin.placement.plan.expected import PEAK_S, ExpectedPods, Peak
 from numakin.placement.plan.problem import Weights, Workload
 from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.traffic import silent
@@ -47,7 +47,7 @@ class WorkloadIndex:
     peaks: Mapping[str, Peak] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
-    announced: Mapping[str, tuple[Announced, int]] = field(default_factory=dict)
+    announced: Mapping[str, tuple[ExpectedPods, int]] = field(default_factory=dict)
     windows: int = 0
 
     def after(self, containers: Iterable[local.LocalContainer]) -> WorkloadIndex:
@@ -69,7 +69,7 @@ class WorkloadIndex:
 
     def counted(self, replicas: Iterable[pb.ReplicaCount]) -> WorkloadIndex:
         """With what the extender has sent, of workloads that are still to come here too; it counts for a period."""
-        news = {count.workload: (Announced(count.bound, count.unbound), self.windows) for count in replicas}
+        news = {count.workload: (ExpectedPods(count.bound, count.unbound), self.windows) for count in replicas}
         before = {name: entry for name, entry in self.announced.items() if name not in news}
         return replace(self, announced=dict([*before.items(), *news.items()][-MOST_ANNOUNCED:]))
 

@@ -22,11 +22,11 @@ happens meanwhile is planned at once.
 """
 
 
-Place = tuple[NumaSet, CpuSet]
+CachePlace = tuple[NumaSet, CpuSet]
 """Of a reservation: its NUMA nodes, and the cache domain that it is kept within."""
 
 
-def place_of(reservation: Reservation) -> Place:
+def place_of(reservation: Reservation) -> CachePlace:
     return reservation.numa_nodes, reservation.cache_domain
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from enforcer.local.report_differences import NodeState, report
+from enforcer.local.report_differences import ReportedNode, report
 from enforcer.report.mirror import Mirror
 from numakin.wire import bounds
 from numakin.wire import report_pb2 as pb
@@ -31,7 +31,7 @@ class Sent:
     """
 
     era: int
-    state: NodeState
+    state: ReportedNode
     decided: int
 
 
@@ -80,7 +80,7 @@ class ReportBacklog:
         mirror, sent = self._mirror, self._sent
         if mirror.start is None or not mirror.known:
             return []
-        now = Sent(mirror.era, NodeState(mirror.occupancy, mirror.registered, mirror.yielded), mirror.decided)
+        now = Sent(mirror.era, ReportedNode(mirror.occupancy, mirror.registered, mirror.yielded), mirror.decided)
         if sent is None or sent.era != now.era:
             decisions = mirror.decisions(self._decided)
             everything = report(None, now.state, decisions)

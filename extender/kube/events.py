@@ -48,7 +48,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class KubeEvent:
     """reason: one word in CamelCase, for machines. message: for people; equal ones are counted together. series: what
     makes Events one, where the messages' figures differ from time to time; the latest message stands.
     """
@@ -66,7 +66,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class StandingEvent:
     """An Event as it stands at the API server. first, last: seconds since 1970."""
 
     name: str
@@ -79,16 +79,16 @@ class Book:
     """The Events sent so far: decides whether an Event is a new one, one more of a known one, or one too many."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[Hashable, Announced] = OrderedDict()
+        self._told: OrderedDict[Hashable, StandingEvent] = OrderedDict()
         self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def enter(self, event: Event, now: float) -> Announced | None:
+    def enter(self, event: KubeEvent, now: float) -> StandingEvent | None:
         """How to report it: `count` 1 is a new Event. None: not at all. now: seconds since 1970."""
         if not self._allowed(event.about.uid, now):
             return None
         known = self._told.pop(event.kind, None)
         if known is None or now - known.last > AGAIN_WITHIN_S:
-            known = Announced(_name(event.about, now), now, now)
+            known = StandingEvent(_name(event.about, now), now, now)
         else:
             known = replace(known, last=now, count=known.count + 1)
         self._told[event.kind] = known
@@ -96,7 +96,7 @@ class Book:
             self._told.popitem(last=False)
         return known
 
-    def forget(self, event: Event) -> None:
+    def forget(self, event: KubeEvent) -> None:
         """The Event was not sent after all, or has expired."""
         self._told.pop(event.kind, None)
 
@@ -110,12 +110,12 @@ class Book:
         return allowed
 
 
-def rendered(event: Event, announced: Announced, host: str) -> dict[str, Any]:
+def rendered(event: KubeEvent, announced: StandingEvent, host: str) -> dict[str, Any]:
     """A new Event, as core v1."""
     about = event.about
     return {
         "apiVersion": "v1",
-        "kind": "Event",
+        "kind": "KubeEvent",
         "metadata": {"name": announced.name, "namespace": about.namespace},
         "involvedObject": {
             "apiVersion": about.api_version,
@@ -136,7 +136,7 @@ def rendered(event: Event, announced: Announced, host: str) -> dict[str, Any]:
     }
 
 
-def counted(event: Event, announced: Announced) -> Mapping[str, Any]:
+def counted(event: KubeEvent, announced: StandingEvent) -> Mapping[str, Any]:
     """The patch of an Event that happened again."""
     return {"count": announced.count, "lastTimestamp": _time(announced.last), "message": _message(event)}
 
@@ -151,7 +151,7 @@ class Events:
         self._until = 0.0
         self._writes = writes
         self._book = Book()
-        self._waiting: queue.Queue[Event | None] = queue.Queue(WAITING)
+        self._waiting: queue.Queue[KubeEvent | None] = queue.Queue(WAITING)
         self._thread = threads.thread("events", self._round, last=self._drain)
 
     def start(self) -> None:
@@ -165,7 +165,7 @@ class Events:
             self._waiting.put_nowait(None)
         self._thread.stop(timeout_s)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: KubeEvent) -> None:
         """Never waits, never raises."""
         if not self._writes():
             return
@@ -190,7 +190,7 @@ class Events:
                 if event is not None:
                     self._handle(event)
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: KubeEvent) -> None:
         announced = self._book.enter(event, time.time())
         if announced is None:
             self.dropped += 1
@@ -203,7 +203,7 @@ class Events:
             # Mostly a pod or namespace that is going: not worth more than this.
             _log.debug("event not sent", reason=event.reason, about=event.about.name, error=str(bad))
 
-    def _send(self, event: Event, announced: Announced) -> None:
+    def _send(self, event: KubeEvent, announced: StandingEvent) -> None:
         path = f"/api/v1/namespaces/{event.about.namespace}/events"
         if announced.count > 1:
             try:
@@ -219,7 +219,7 @@ class Events:
         self._api.request("POST", path, body=rendered(event, announced, self._host))
 
 
-def _message(event: Event) -> str:
+def _message(event: KubeEvent) -> str:
     return event.message if len(event.message) <= LONGEST else event.message[: LONGEST - 3] + "..."
 
 

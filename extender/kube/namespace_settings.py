@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from extender.state.pods import Changes
-from numakin.placement.namespaces import NOTHING, Namespaces, Settings
+from numakin.placement.namespaces import NOTHING, Namespaces, NamespaceTerms
 from numakin.wire.bounds import NAMESPACES
 
 _log = structlog.get_logger("namespaces")
@@ -19,7 +19,7 @@ class NamespaceRow:
 
     name: str
     uid: str = ""
-    settings: Settings = NOTHING
+    settings: NamespaceTerms = NOTHING
     problems: tuple[str, ...] = ()
 
 
@@ -28,7 +28,7 @@ class NamespaceSettings:
 
     def __init__(self) -> None:
         self.left_out = 0
-        self._settings: dict[str, Settings] = {}
+        self._settings: dict[str, NamespaceTerms] = {}
 
     def after(self, changes: Changes[NamespaceRow]) -> Namespaces:
         """All that is set from now on."""

@@ -90,7 +90,7 @@ class Unwanted:
 
 
 @dataclass
-class Ledger:
+class AppliedDigests:
     """What was applied, by its digests, each with until when it counts, and what is left alone until when: an object by
     its uid too, since what was refused of one says nothing of another in its place.
     """
@@ -146,7 +146,7 @@ class Publisher:
         self._source = source
         self._writes, self._busy = writes, busy
         self._every_s = every_s
-        self._ledger = Ledger()
+        self._ledger = AppliedDigests()
         self._until, self._overdue = math.inf, True
         self._thread = threads.thread("publisher", self._round, last=self._reachable_round, stale_after_s=STALE_AFTER_S)
 
@@ -180,7 +180,7 @@ class Publisher:
     def round(self) -> None:
         """One round over what should be. Unreachable when the API server is: the rest would not fare better."""
         if not self._writes():
-            self._ledger = Ledger()
+            self._ledger = AppliedDigests()
             return
         for item in self._ledger.due(self._source(), time.monotonic()):
             if time.monotonic() > self._until or self._interrupted:

@@ -18,7 +18,7 @@ from extender.state.columns.cells import Cells
 from extender.state.node_view import NodeView
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.planner import kept_or_replaced
-from numakin.placement.plan.problem import Room, Weights, Workload, placed_members, problem_of
+from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload, placed_members, problem_of
 from numakin.placement.plan.search import climbed, solve_briefly
 
 MOST_BINS = 32
@@ -28,7 +28,7 @@ ROOMY = 1.5
 """How many times the room that the group asks for the machines should have that a plan considers."""
 
 
-class Place(NamedTuple):
+class NumaPlace(NamedTuple):
     """One NUMA node of a node."""
 
     node: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class Vacancy(NamedTuple):
     """So many replicas there in all, those that run there already included."""
 
-    place: Place
+    place: NumaPlace
     replicas: int
 
 
@@ -49,7 +49,7 @@ class GroupPlan:
     slots: Mapping[str, tuple[Vacancy, ...]] = field(default_factory=dict, hash=False)
 
 
-NOTHING: Room = (0, 0)
+NOTHING: CpuAndMemory = (0, 0)
 
 
 def make_plan(
@@ -57,7 +57,7 @@ def make_plan(
     workloads: Sequence[Workload],
     weights: Weights,
     members: Mapping[str, str],
-    kept: Mapping[Place, Room],
+    kept: Mapping[NumaPlace, CpuAndMemory],
     *,
     previous: GroupPlan | None = None,
     unseen: str = "",
@@ -68,7 +68,7 @@ def make_plan(
     same plan.
     """
     parts = [problem_of(view.machine, view.occupancy, members, workloads, weights) for view in views]
-    places = [Place(view.name, cpu_node) for view in views for cpu_node in view.machine.cpu_nodes]
+    places = [NumaPlace(view.name, cpu_node) for view in views for cpu_node in view.machine.cpu_nodes]
     wide = _wide(views, members)
     problem = _side_by_side(parts, [workload.replicas - wide[workload.name] for workload in workloads])
     capacity = [_less(room, kept.get(at)) for room, at in zip(problem.capacity, places, strict=True)]
@@ -102,7 +102,7 @@ def _away(problem: PartitionProblem, strange: Sequence[bool]) -> PartitionProble
     return replace(problem, nearness=nearness)
 
 
-def _ordered(problem: PartitionProblem, places: Sequence[Place]) -> tuple[PartitionProblem, list[Place]]:
+def _ordered(problem: PartitionProblem, places: Sequence[NumaPlace]) -> tuple[PartitionProblem, list[NumaPlace]]:
     """With the NUMA nodes first where most members are, then those with most room: of equal ones the search takes the
     first, and groups of which little is known yet would otherwise all begin on the same NUMA node.
     """
@@ -118,7 +118,7 @@ def _ordered(problem: PartitionProblem, places: Sequence[Place]) -> tuple[Partit
 
 
 def roomiest(
-    views: Sequence[NodeView], here: Mapping[str, int], kept: Mapping[Place, Room], need: int
+    views: Sequence[NodeView], here: Mapping[str, int], kept: Mapping[NumaPlace, CpuAndMemory], need: int
 ) -> list[NodeView]:
     """The machines to consider: those where members are, the most first, then those with the largest room on one NUMA
     node, until together they have ROOMY times the need. here: members by node. need: millicores.
@@ -136,7 +136,7 @@ def roomiest(
     return chosen
 
 
-def _free(view: NodeView, kept: Mapping[Place, Room]) -> list[float]:
+def _free(view: NodeView, kept: Mapping[NumaPlace, CpuAndMemory]) -> list[float]:
     """Thousandths of a CPU that nobody counts on, by NUMA node; none where pressure or the like makes it special, or
     it is hot.
     """
@@ -145,10 +145,10 @@ def _free(view: NodeView, kept: Mapping[Place, Room]) -> list[float]:
         return []
     free_there = columns.free * (columns.hot == 0)
     rows = zip(columns.numa_node.tolist(), free_there.tolist(), strict=True)
-    return [max(0.0, free - kept.get(Place(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows]
+    return [max(0.0, free - kept.get(NumaPlace(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows]
 
 
-def _less(room: Room, kept: Room | None) -> Room:
+def _less(room: CpuAndMemory, kept: CpuAndMemory | None) -> CpuAndMemory:
     return room if kept is None else (room[0] - kept[0], room[1] - kept[1])
 
 
@@ -178,7 +178,7 @@ def _side_by_side(parts: Sequence[PartitionProblem], counts: Sequence[int]) -> P
     )
 
 
-def _ranked(state: PartitionState, kind: int, places: Sequence[Place]) -> tuple[Vacancy, ...]:
+def _ranked(state: PartitionState, kind: int, places: Sequence[NumaPlace]) -> tuple[Vacancy, ...]:
     drawn, counts = state.attraction[kind], state.counts[kind]
     taken = sorted((at for at in range(len(places)) if counts[at]), key=lambda at: (-drawn[at], at))
     return tuple(Vacancy(places[at], counts[at]) for at in taken)

@@ -10,14 +10,14 @@ import structlog
 
 from extender.planning import awaited
 from extender.planning.group_plan import NOTHING as NO_ROOM
-from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
+from extender.planning.group_plan import GroupPlan, NumaPlace, Vacancy, make_plan, roomiest
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.optin.options import Pool
 from numakin.placement.plan.expected import Peak
-from numakin.placement.plan.problem import Room, Weights, Workload
+from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload
 from numakin.placement.traffic import silent
 from numakin.placement.traffic.affinity import neighbours
 
@@ -46,7 +46,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class PlacedMembers:
+class SlotHolders:
     """Who has a slot now. members: the workload of each reservation key; nodes: its node. By workload: demands of one
     replica, counts; places: counts by workload and place, of those that are on one NUMA node.
     """
@@ -55,7 +55,7 @@ class PlacedMembers:
     nodes: dict[str, str] = field(default_factory=dict)
     demands: dict[str, Demand] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    places: Counter[tuple[str, Place]] = field(default_factory=Counter)
+    places: Counter[tuple[str, NumaPlace]] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class GroupPlanner:
             self._plans[group] = Made(plan, now, self._asked(names, placed))
         return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
 
-    def _expect(self, known: ClusterTraffic, names: Iterable[str], placed: PlacedMembers, now: float) -> None:
+    def _expect(self, known: ClusterTraffic, names: Iterable[str], placed: SlotHolders, now: float) -> None:
         expected = {}
         for name in names:
             before = self._expected.get(name) if name not in self._awaited else None
@@ -139,14 +139,14 @@ class GroupPlanner:
                 groups.setdefault(self._groups[name], []).append(name)
         return groups
 
-    def _comes(self, names: list[str], placed: PlacedMembers) -> bool:
+    def _comes(self, names: list[str], placed: SlotHolders) -> bool:
         """Whether anybody of the group is still to come, of workloads that have had pods."""
         return any(self._expected[name].replicas > placed.counts[name] for name in names if name not in self._awaited)
 
-    def _due(self, names: list[str], made: Made | None, placed: PlacedMembers, now: float) -> bool:
+    def _due(self, names: list[str], made: Made | None, placed: SlotHolders, now: float) -> bool:
         return made is None or now - made.at > AGAIN_S or made.of != self._asked(names, placed)
 
-    def _asked(self, names: list[str], placed: PlacedMembers) -> tuple[object, ...]:
+    def _asked(self, names: list[str], placed: SlotHolders) -> tuple[object, ...]:
         """What a plan depends on, but for rates and room, which change all the time."""
         expected = self._expected
         return tuple((name, expected[name].replicas, expected[name].demand, placed.counts[name]) for name in names)
@@ -156,7 +156,7 @@ class GroupPlanner:
         names: list[str],
         weights: Weights,
         views: Sequence[NodeView],
-        placed: PlacedMembers,
+        placed: SlotHolders,
         *,
         before: GroupPlan | None,
         unseen: str,
@@ -171,9 +171,9 @@ class GroupPlanner:
             roomiest(views, here, kept, need), workloads, weights, members, kept, previous=before, unseen=unseen
         )
 
-    def _kept(self, but: Collection[str], placed: PlacedMembers) -> dict[Place, Room]:
+    def _kept(self, but: Collection[str], placed: SlotHolders) -> dict[NumaPlace, CpuAndMemory]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""
-        kept: dict[Place, Room] = {}
+        kept: dict[NumaPlace, CpuAndMemory] = {}
         for made in self._plans.values():
             for name, slots in made.plan.slots.items():
                 if name in but or name not in self._expected:
@@ -186,14 +186,14 @@ class GroupPlanner:
         return kept
 
 
-def _demand(name: str, placed: PlacedMembers, known: ClusterTraffic) -> Demand | None:
+def _demand(name: str, placed: SlotHolders, known: ClusterTraffic) -> Demand | None:
     """Of one replica, with what its pods use, which the node of one may not know yet."""
     demand = placed.demands.get(name) or known.demands.get(name)
     return counted(demand.promised, max(demand.used_milli, known.uses.get(name, 0))) if demand is not None else None
 
 
-def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMembers:
-    placed = PlacedMembers()
+def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> SlotHolders:
+    placed = SlotHolders()
     for view in views:
         if not view.index.member_pods:
             continue
@@ -205,7 +205,7 @@ def _placed(views: Sequence[NodeView], workloads: Mapping[str, str]) -> PlacedMe
                 placed.demands[name] = pod.demand
                 placed.counts[name] += 1
                 if len(pod.numa_nodes) == 1:
-                    placed.places[name, Place(view.name, pod.numa_nodes.lowest)] += 1
+                    placed.places[name, NumaPlace(view.name, pod.numa_nodes.lowest)] += 1
     return placed
 
 

@@ -54,7 +54,7 @@ class SessionCallbacks:
 
 
 @dataclass(slots=True)
-class Rate:
+class TokenBucket:
     """A token bucket. at: seconds, monotonic."""
 
     tokens: float
@@ -85,7 +85,7 @@ class ReportSession:
         self._cluster = cluster
         self._taps = taps
         self._clock = clock
-        self._rate = Rate(bounds.MESSAGE_BURST, clock())
+        self._rate = TokenBucket(bounds.MESSAGE_BURST, clock())
         self._view: NodeView | None = None
         self._session = self._version = ""
         self._format = REPORT_FORMAT

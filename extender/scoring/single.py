@@ -16,7 +16,7 @@ from extender.scoring import following
 from extender.scoring.predict import Wanted
 from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.cells import Cells
-from extender.state.columns.needs import Need, Needs
+from extender.state.columns.needs import ContainerNeed, Needs
 from extender.state.kins import Kins
 from numakin.placement.decide.request import Request
 from numakin.placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
@@ -101,11 +101,11 @@ def needs_of(want: Wanted, kins: Kins) -> Needs | None:
     return Needs(tuple(_need(request, want) for request in deciding), rest, leaves)
 
 
-def _need(request: Request, want: Wanted) -> Need:
+def _need(request: Request, want: Wanted) -> ContainerNeed:
     demand = request.reservation_demand
     own = request.demand.whole_cpus if request.wants_exclusive else 0
     cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
-    return Need(
+    return ContainerNeed(
         max(demand.cpu_milli, 1000 * own),
         max(demand.expected_milli, 1000 * own),
         demand.memory,
@@ -145,7 +145,7 @@ def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
     return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows])
 
 
-def _terms(cells: Cells, need: Need, taken: Floats | np.float64, rest: int) -> _Terms:
+def _terms(cells: Cells, need: ContainerNeed, taken: Floats | np.float64, rest: int) -> _Terms:
     """taken: CPUs there that the pod's other containers have for themselves by now."""
     left, unused = cells.free - need.cpu_milli, cells.unused - need.expected
     spare = np.minimum(left, unused)
@@ -156,7 +156,7 @@ def _terms(cells: Cells, need: Need, taken: Floats | np.float64, rest: int) -> _
     return _Terms(usable & ((left >= 0) | (need.cpu_milli == 0)), crowded, room, empty)
 
 
-def _can_have_exclusive(cells: Cells, need: Need, taken: Floats | np.float64) -> Bools:
+def _can_have_exclusive(cells: Cells, need: ContainerNeed, taken: Floats | np.float64) -> Bools:
     """Whether so many CPUs may become the container's own: as numakin.placement.decide.survey's `takeable` and
     `own.most` have it.
     """
@@ -173,7 +173,7 @@ def _can_have_exclusive(cells: Cells, need: Need, taken: Floats | np.float64) ->
     return able_to
 
 
-def _kept(there: Cells, need: Need) -> Floats:
+def _kept(there: Cells, need: ContainerNeed) -> Floats:
     """The CPUs that a container has for itself as long as its pod lives."""
     if not need.own or not need.lasts:
         return np.zeros(len(there.core))

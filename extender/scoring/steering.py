@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 
-from extender.planning.group_plan import Place
+from extender.planning.group_plan import NumaPlace
 from extender.planning.group_planner import Plans
 from extender.scoring.predict import Wanted
 from extender.state.columns.cells import Cells
@@ -20,7 +20,7 @@ def vacant(
     locations: WorkloadLocations,
     view: Callable[[str], NodeView | None],
     nodes: Collection[str],
-) -> Place | None:
+) -> NumaPlace | None:
     """The best planned slot of the pod's workload on these nodes that nobody has and that it fits on."""
     places = plans.get(want.pod.workload, ())
     if not places or not want.alone_decides:
@@ -33,14 +33,14 @@ def vacant(
     return None
 
 
-def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], NodeView | None]) -> Counter[Place]:
+def _taken(want: Wanted, locations: WorkloadLocations, view: Callable[[str], NodeView | None]) -> Counter[NumaPlace]:
     """Where the other replicas of the pod's workload are."""
-    taken: Counter[Place] = Counter()
+    taken: Counter[NumaPlace] = Counter()
     for uid, node in locations.of(want.pod.workload).items():
         there = view(node)
         containers = there.occupancy.members_of(uid) if there is not None and uid != want.pod.uid else ()
         if containers and len(home := as_one(containers).numa_nodes) == 1:
-            taken[Place(node, home.lowest)] += 1
+            taken[NumaPlace(node, home.lowest)] += 1
     return taken
 
 

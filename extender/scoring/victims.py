@@ -41,7 +41,7 @@ class Terms:
 
 
 @dataclass(slots=True)
-class Budget:
+class DecisionBudget:
     """How many more times decide() may be asked."""
 
     left: int = MOST_DECIDED
@@ -57,7 +57,7 @@ def victims(
     """By node the pods whose eviction lets the pod in: those that kube-scheduler named for it where that is enough or
     too little is known to say no, else others; nodes on which there are none are left out.
     """
-    budget, answer = Budget(), {}
+    budget, answer = DecisionBudget(), {}
     for node, view in zip(candidates.names, candidates.fresh(terms.timeout), strict=True):
         chosen: tuple[str, ...] | None = tuple(named[node])
         kin = candidates.kins.of(node)
@@ -79,7 +79,7 @@ class Eviction:
     kin: Kin
     named: tuple[str, ...]
     rows: Rows
-    budget: Budget
+    budget: DecisionBudget
 
     def others(self) -> tuple[str, ...] | None:
         """Pods of lower priority than the pod's whose eviction lets it in, as few and as unimportant as one pass over

@@ -16,7 +16,7 @@ import structlog
 import uvicorn
 from flask import Flask
 
-from extender.config import BadConfig, Config, host_and_port
+from extender.config import BadConfig, ExtenderConfig, host_and_port
 from extender.scheduler.calls import SchedulerCall
 from extender.serving import limits
 from extender.serving.gateway import VERBS, Gateway
@@ -79,7 +79,7 @@ class Application:
 
     def __init__(
         self,
-        config: Config,
+        config: ExtenderConfig,
         load: Callable[[], Flask],
         calls: Mapping[str, SchedulerCall],
         begin: Callable[[str], None],

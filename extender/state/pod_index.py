@@ -36,7 +36,7 @@ MOST_ASKED = 20_000
 """Pods that only kube-scheduler has named, so that their end is never reported; over that the oldest have ended."""
 
 
-class Address(NamedTuple):
+class RemoteEnd(NamedTuple):
     """A remote end as flows name it. port: the server's; 0 where none is reported."""
 
     ip: str
@@ -56,7 +56,7 @@ class IndexedPod(NamedTuple):
     application: str = ""
 
 
-def address(endpoint: str) -> Address | None:
+def address(endpoint: str) -> RemoteEnd | None:
     """None when the endpoint is a pod's uid."""
     return _address(endpoint) if "." in endpoint or ":" in endpoint else None
 
@@ -74,7 +74,7 @@ class PodIndex:
         self._past: dict[str, IndexedPod] = {}
         self._ended: dict[str, float] = {}
         self._ips: dict[str, str] = {}
-        self._ports: dict[Address, str] = {}
+        self._ports: dict[RemoteEnd, str] = {}
         self._replicas: Counter[str] = Counter()
 
     def apply(self, changes: Changes[PodRow], now: float) -> list[str]:
@@ -127,16 +127,16 @@ class PodIndex:
         """The pod whose own address it is: a uid, or OUTSIDE; None when no pod has it: a Service, a node, the world."""
         return self._ips.get(ip)
 
-    def server(self, at: Address) -> str | None:
+    def server(self, at: RemoteEnd) -> str | None:
         """As `by_ip`; on a node's address the hostNetwork pod that was seen to serve that port."""
         return self._ips.get(at.ip, self._ports.get(at))
 
-    def serves(self, uid: str, port: int) -> Address | None:
+    def serves(self, uid: str, port: int) -> RemoteEnd | None:
         """A pod was seen to serve a port; its address and port where that is news, and on its node's network."""
         pod = self._live.get(uid)
         if pod is None or not pod.host_network or not pod.ip or not port:
             return None
-        at = Address(pod.ip, port)
+        at = RemoteEnd(pod.ip, port)
         if self._ports.get(at) == uid:
             return None
         self._ports[at] = uid
@@ -216,10 +216,10 @@ class PodIndex:
                 del self._ports[at]
 
 
-def _address(endpoint: str) -> Address | None:
+def _address(endpoint: str) -> RemoteEnd | None:
     plain = _IPV4.fullmatch(endpoint)
     if plain:
-        return Address(plain[1], int(plain[2] or 0))
+        return RemoteEnd(plain[1], int(plain[2] or 0))
     host, port = endpoint, ""
     if endpoint.startswith("["):
         host, _, tail = endpoint[1:].partition("]")
@@ -229,7 +229,7 @@ def _address(endpoint: str) -> Address | None:
     if port and not (port.isascii() and port.isdecimal() and len(port) <= 5):
         return None
     ip = _canonical(host)
-    return Address(ip, int(port or 0)) if ip else None
+    return RemoteEnd(ip, int(port or 0)) if ip else None
 
 
 @lru_cache(maxsize=16_384)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
-from numakin.placement.model.demand import Budget, Demand, from_resources, of_pod, own_resources, whole_cpus_of
+from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
@@ -163,7 +163,7 @@ class PodRow:
         )
 
     @cached_property
-    def budget(self) -> Budget | None:
+    def budget(self) -> PodBudget | None:
         """None where the pod has no CPU of its own: a request that is its containers' sum is none, the API server fills
         that in beside a limit of memory. BadQuantity as `demand`.
         """
@@ -172,7 +172,7 @@ class PodRow:
         if "cpu" not in self.limits and self.demand.cpu_milli == self._containers_demand.cpu_milli:
             return None
         slices = {container.name: container.slice for container in self.lasting}
-        return Budget.of(self.demand.cpu_milli, slices)
+        return PodBudget.of(self.demand.cpu_milli, slices)
 
     @cached_property
     def devices(self) -> Devices:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from extender.state.pod_index import OUTSIDE, Address, PodIndex, address
+from extender.state.pod_index import OUTSIDE, PodIndex, RemoteEnd, address
 from extender.state.pods import Changes, PodRow
 from extender.traffic.remembered import Remembered
 from extender.traffic.sums import FADED, MOST_EDGES, PodPair, Sums
@@ -142,7 +142,7 @@ class ClusterGraph:
         self._count_in(PodPair(*ends, flow.kind, server), flow, at, trusted=server == uid)
         return ""
 
-    def _peer(self, uid: str, remote: Address, *, by_server: bool) -> str | None:
+    def _peer(self, uid: str, remote: RemoteEnd, *, by_server: bool) -> str | None:
         if not by_server:
             return self.pod_index.server(remote)
         news = self.pod_index.serves(uid, remote.port)

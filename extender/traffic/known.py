@@ -15,13 +15,14 @@ from extender.traffic.exchanged import namespace_of
 from extender.traffic.graph import ClusterGraph
 from extender.traffic.learned import LearnedGroup, by_group
 from extender.traffic.memberships import NO_GROUPS, Membership, Partition
-from extender.traffic.priors import Pair, Priors
+from extender.traffic.priors import Priors
 from extender.traffic.uses import WorkloadUses
 from numakin.placement.model.demand import Demand
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.traffic.affinity import neighbours
 from numakin.placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from numakin.placement.traffic.relays import relays
+from numakin.placement.traffic.silent import Pair
 from numakin.placement.traffic.tenancy import SEPARATE
 
 _log = structlog.get_logger("learning")

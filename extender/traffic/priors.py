@@ -32,6 +32,7 @@ from numakin.placement.namespaces import Namespaces
 from numakin.placement.optin.parsing import opted_in
 from numakin.placement.traffic.graph import Costs, Rate
 from numakin.placement.traffic.mentions import Mentions, mention
+from numakin.placement.traffic.silent import Pair
 
 SHARE = 0.5
 """Of the median pair's weight that an expected edge weighs."""
@@ -50,9 +51,6 @@ FADED = 8
 _log = structlog.get_logger("learning")
 
 Named = TypeVar("Named", ServiceRow, PolicyRow)
-
-Pair = tuple[str, str]
-"""Two workloads in ascending order."""
 
 
 @dataclass(frozen=True, slots=True)

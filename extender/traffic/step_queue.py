@@ -6,17 +6,17 @@ from collections import deque
 from collections.abc import Callable
 from threading import Event
 
-Step = Callable[[], object]
+QueuedStep = Callable[[], object]
 
 
 class StepQueue:
     """put() may be called from any thread, the others from the one thread alone."""
 
     def __init__(self) -> None:
-        self._steps: deque[Step] = deque()
+        self._steps: deque[QueuedStep] = deque()
         self._called = Event()
 
-    def put(self, step: Step, *, soon: bool = True) -> None:
+    def put(self, step: QueuedStep, *, soon: bool = True) -> None:
         """soon: the thread is woken for it; else it is done with the next that is, or when it looks by itself."""
         self._steps.append(step)
         if soon:
@@ -27,7 +27,7 @@ class StepQueue:
         self._called.wait(longest_s)
         return len(self._steps)
 
-    def take(self) -> Step:
+    def take(self) -> QueuedStep:
         """IndexError where there is none."""
         step = self._steps.popleft()
         if not self._steps:

@@ -14,20 +14,20 @@ from numakin.placement.model.topology import Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NumaNodeSize:
     """Of the largest NUMA nodes with CPUs; millicores and bytes."""
 
     cpu_milli: int = 0
     memory: int = 0
 
     @classmethod
-    def of(cls, machine: Machine) -> Room:
+    def of(cls, machine: Machine) -> NumaNodeSize:
         nodes = [node for node in machine.numa_nodes if node.cpus]
         cpus = max((len(node.cpus) for node in nodes), default=0)
         return cls(1000 * cpus, max((node.memory for node in nodes), default=0))
 
     @classmethod
-    def largest(cls, rooms: Iterable[Room]) -> Room:
+    def largest(cls, rooms: Iterable[NumaNodeSize]) -> NumaNodeSize:
         listed = list(rooms)
         cpu_milli = max((room.cpu_milli for room in listed), default=0)
         return cls(cpu_milli, max((room.memory for room in listed), default=0))
@@ -39,7 +39,7 @@ class GroupGauges:
     def __init__(self, read: Callable[[], Figures]) -> None:
         self._read, self._lock = read, Lock()
         self._sums = GroupSums()
-        self._machines: dict[str, tuple[Machine, Room]] = {}
+        self._machines: dict[str, tuple[Machine, NumaNodeSize]] = {}
 
     def __call__(self) -> Iterator[Gauge]:
         figures = self._read()
@@ -60,18 +60,18 @@ class GroupGauges:
             {group: possible(members, largest) for group, members in groups.items()},
         )
 
-    def _largest(self, nodes: Iterable[NodeState]) -> Room:
+    def _largest(self, nodes: Iterable[NodeState]) -> NumaNodeSize:
         """Machines seldom change: each is looked at once."""
         before, self._machines = self._machines, {}
         for view in (state.view for state in nodes):
             seen = before.get(view.name)
             self._machines[view.name] = (
-                seen if seen is not None and seen[0] is view.machine else (view.machine, Room.of(view.machine))
+                seen if seen is not None and seen[0] is view.machine else (view.machine, NumaNodeSize.of(view.machine))
             )
-        return Room.largest(room for _, room in self._machines.values())
+        return NumaNodeSize.largest(room for _, room in self._machines.values())
 
 
-def possible(members: MemberSum, largest: Room) -> float:
+def possible(members: MemberSum, largest: NumaNodeSize) -> float:
     """The members taken as alike: as many as fit on one NUMA node share it, and the rest the next ones. largest: of the
     cluster's NUMA nodes.
     """

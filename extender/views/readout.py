@@ -17,12 +17,12 @@ from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.state.pools import is_hot
 
-Live = Callable[[NodeState], bool]
+IsLive = Callable[[NodeState], bool]
 Gauge = tuple[str, str, str, Mapping[str, float]]
 """Name, help, the one label's name (empty: none), and the value by the label's value."""
 
 
-def nodes(picture: Picture, live: Live) -> list[dict[str, Any]]:
+def nodes(picture: Picture, live: IsLive) -> list[dict[str, Any]]:
     faults = picture.faults
     return [
         _node(node_state, live=live(node_state)) | {"weighing_faults": faults.get(node_state.view.name, 0)}
@@ -60,7 +60,7 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     return dict(sorted(by_group.items()))
 
 
-def gauges(figures: Figures, live: Live) -> Iterator[Gauge]:
+def gauges(figures: Figures, live: IsLive) -> Iterator[Gauge]:
     alive = [node_state for node_state in figures.nodes if live(node_state)]
     bound, tried = sum(pod.bound for pod in figures.assumed), sum(pod.private for pod in figures.assumed)
     yield (

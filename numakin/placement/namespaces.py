@@ -15,7 +15,7 @@ AFFINITY_KEY = f"{DOMAIN}/affinity-with"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class NamespaceTerms:
     """Of one namespace. affinity_with: as `Tenancy.allowed`. labels: the object's own where it allows others."""
 
     affinity_with: frozenset[str] = NO_NAMESPACES
@@ -23,14 +23,14 @@ class Settings:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-NOTHING = Settings()
+NOTHING = NamespaceTerms()
 
 
 @dataclass(frozen=True, slots=True)
 class Namespaces:
     """settings: by name, of the namespaces that have any."""
 
-    settings: Mapping[str, Settings] = field(default_factory=dict)
+    settings: Mapping[str, NamespaceTerms] = field(default_factory=dict)
 
     @property
     def tenancy(self) -> Tenancy:
@@ -42,7 +42,7 @@ class Namespaces:
         return {name: own.quota for name, own in self.settings.items() if own.quota != UNLIMITED}
 
 
-def read(annotations: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+def read(annotations: Mapping[str, str]) -> tuple[NamespaceTerms, tuple[str, ...]]:
     """What a Namespace object's annotations set, and what of them is not taken, in words for the operator."""
     quota, problems = quotas.read(annotations)
     names, left_out = tenancy.read(annotations.get(AFFINITY_KEY, ""))
@@ -50,4 +50,4 @@ def read(annotations: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
         shown = ", ".join(repr(name[:64]) for name in left_out[:MOST_NAMES])
         allowed = f"* or at most {MOST_NAMES} namespaces with commas between"
         problems += (f"annotation {AFFINITY_KEY}: {shown} is left out; allowed: {allowed}",)
-    return Settings(names, quota), problems
+    return NamespaceTerms(names, quota), problems

@@ -12,7 +12,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import Live
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine, NumaNode
-from numakin.placement.namespaces import Namespaces, Settings
+from numakin.placement.namespaces import Namespaces, NamespaceTerms
 from numakin.placement.optin.options import OptIn, Policy, Pool
 from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.occupancy import Allocation, Occupancy, Part, Reservation
@@ -289,7 +289,7 @@ def namespaces_to(namespaces: Namespaces) -> pb.Namespaces:
     return pb.Namespaces(settings=[_settings_to(name, own) for name, own in sorted(namespaces.settings.items())])
 
 
-def _settings_to(name: str, settings: Settings) -> pb.NamespaceSettings:
+def _settings_to(name: str, settings: NamespaceTerms) -> pb.NamespaceSettings:
     quota = settings.quota
     return pb.NamespaceSettings(
         name=name,
@@ -304,10 +304,10 @@ def namespaces_from(message: pb.Namespaces) -> Namespaces:
     return Namespaces({settings.name: _settings_from(settings) for settings in message.settings})
 
 
-def _settings_from(message: pb.NamespaceSettings) -> Settings:
+def _settings_from(message: pb.NamespaceSettings) -> NamespaceTerms:
     quota = Quota(
         message.max_exclusive_cpus if message.HasField("max_exclusive_cpus") else None,
         message.max_group_size if message.HasField("max_group_size") else None,
         frozenset(message.keys.names) if message.HasField("keys") else None,
     )
-    return Settings(frozenset(message.affinity_with), quota)
+    return NamespaceTerms(frozenset(message.affinity_with), quota)

@@ -39,7 +39,7 @@ def stream(extender: Extender) -> Iterator[ReportStream]:
     mirror = Mirror()
     mirror.started(local.Start(node="n1", session="s", machine=convert.machine_to(machine())))
     mirror.reported(
-        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+        report_differences.report(None, report_differences.ReportedNode(Occupancy(generation=1), registered=True))
     )
     endpoint = Endpoint(extender.program.grpc, keepalive=QUICK)
     made = ReportStream(

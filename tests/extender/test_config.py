@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from extender.config import BadConfig, Config, load
+from extender.config import BadConfig, ExtenderConfig, load
 
 
 def test_without_anything_the_defaults_hold():
-    assert load([], {}) == Config()
+    assert load([], {}) == ExtenderConfig()
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
@@ -71,5 +71,5 @@ def test_help_names_every_option_and_gives_examples(capsys):
     assert left.value.code == 0
     text = capsys.readouterr().out
     assert "examples:" in text
-    for name in Config.__dataclass_fields__:
+    for name in ExtenderConfig.__dataclass_fields__:
         assert "--" + name.replace("_", "-") in text

@@ -12,7 +12,7 @@ from extender.scoring.predict import predict, wanted
 from extender.state.pods import Changes, ContainerRow, PodRow
 from extender.views.explain import explain
 from numakin.placement.decide.decide import Kin
-from numakin.placement.model.demand import Budget
+from numakin.placement.model.demand import PodBudget
 from numakin.placement.state.occupancy import Occupancy
 from tests.extender.machines import pod
 from tests.extender.running import machine
@@ -31,12 +31,12 @@ def budgeted(cpu: str, *containers: ContainerRow, requests_alone: bool = False, 
 @pytest.mark.parametrize(
     ("row", "budget"),
     [
-        (budgeted("4"), Budget(4)),
-        (budgeted("700m", requests_alone=True), Budget(1)),
-        (budgeted("4", DB, *ASKS_NOTHING), Budget(4, (("db", 2),))),
-        (budgeted("4", replace(DB, init=True), *ASKS_NOTHING), Budget(4)),
-        (budgeted("4", replace(DB, limits={}), *ASKS_NOTHING), Budget(4)),
-        (budgeted("4", replace(DB, requests={"cpu": "1500m"}, limits={"cpu": "1500m"})), Budget(4)),
+        (budgeted("4"), PodBudget(4)),
+        (budgeted("700m", requests_alone=True), PodBudget(1)),
+        (budgeted("4", DB, *ASKS_NOTHING), PodBudget(4, (("db", 2),))),
+        (budgeted("4", replace(DB, init=True), *ASKS_NOTHING), PodBudget(4)),
+        (budgeted("4", replace(DB, limits={}), *ASKS_NOTHING), PodBudget(4)),
+        (budgeted("4", replace(DB, requests={"cpu": "1500m"}, limits={"cpu": "1500m"})), PodBudget(4)),
         (replace(budgeted("2", DB, requests_alone=True), limits={"memory": "1Gi"}), None),
         (pod("p"), None),
     ],
@@ -51,7 +51,7 @@ def budgeted(cpu: str, *containers: ContainerRow, requests_alone: bool = False, 
         "none",
     ],
 )
-def test_the_budget_and_who_has_slices_of_it(row: PodRow, budget: Budget | None):
+def test_the_budget_and_who_has_slices_of_it(row: PodRow, budget: PodBudget | None):
     assert row.budget == budget
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from extender.config import Config
+from extender.config import ExtenderConfig
 from extender.readiness import ReadinessGate
 from extender.state.pods import Changes, NodeRow, PodRow
 from lab.standins.apiserver import ApiServer
@@ -17,7 +17,7 @@ from tests.extender.running import Enforcer, Extender, machine, running
 from tests.manifests.rendered import files, one
 
 ACCOUNT = "numakin:enforcer"
-WITHIN_S = Config().readiness_timeout
+WITHIN_S = ExtenderConfig().readiness_timeout
 
 
 def pod(node: str, *, namespace: str = "numakin", account: str = "enforcer", phase: str = "Running") -> PodRow:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
-from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources, resized_with
+from enforcer.hook.facts.pod_budget import NOTHING, Own, ResourceSettings, asked_by_itself, own_resources, resized_with
 from numakin.placement.decide.request import Request
-from numakin.placement.model.demand import UNKNOWN_LIMIT, Budget, Demand, counted, larger, resized
+from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, PodBudget, counted, larger, resized
 from numakin.placement.optin import parsing
 from numakin.placement.optin.options import OptIn
 from numakin.placement.optin.quotas import UNLIMITED, Quota
@@ -38,7 +38,7 @@ class _Shown(NamedTuple):
     estimate: Demand
     shares: int | None
     memory_limit: int | None
-    settings: Settings
+    settings: ResourceSettings
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class _Member:
         return own_resources(self.whole.settings, {name: before for name, (before, _) in self.settings.items()})
 
     @property
-    def settings(self) -> dict[str, tuple[Settings, Settings]]:
+    def settings(self) -> dict[str, tuple[ResourceSettings, ResourceSettings]]:
         """Of the live containers, by name: those to compare with `whole`, and those of now."""
         before = self.now if self.resized else self.first
         return {name: (before[name].settings, self.now[name].settings) for name in self.live.values()}
@@ -223,7 +223,7 @@ class Demands:
             budget=budget,
         )
 
-    def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand, Budget | None]:
+    def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand, PodBudget | None]:
         """The container's demand, its whole pod's, and the pod's budget."""
         nominated, changed = self._nominations.demands(pod), {}
         budget, own = self._nominations.budget(pod), member.own
@@ -317,7 +317,7 @@ def _shown(encoded: bytes) -> _Shown:
         estimate,
         cpu.shares.value if cpu.HasField("shares") else None,
         limit,
-        Settings(estimate.cpu_milli, quota * 1000 // period if quota > 0 and period else None, limit or None),
+        ResourceSettings(estimate.cpu_milli, quota * 1000 // period if quota > 0 and period else None, limit or None),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from numakin.placement.decide.decide import Kin
 from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.demand import Budget, Demand, of_pod
+from numakin.placement.model.demand import Demand, PodBudget, of_pod
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.optin.parsing import OptIn
 from numakin.process.log import Log
@@ -35,7 +35,7 @@ class _Nomination:
     demands: Mapping[str, Demand]
     whole: Demand | None
     summed: bool
-    budget: Budget | None = None
+    budget: PodBudget | None = None
     used_milli: int = 0
 
 
@@ -84,7 +84,7 @@ class Nominations:
         nomination = self._by_pod.get(pod)
         return nomination.demands if nomination is not None else NO_DEMANDS
 
-    def budget(self, pod: str) -> Budget | None:
+    def budget(self, pod: str) -> PodBudget | None:
         """The pod's own CPU, where the extender has sent that it has any."""
         nomination = self._by_pod.get(pod)
         return nomination.budget if nomination is not None else None
@@ -148,11 +148,11 @@ def _read(expect: pb.Expect) -> _Nomination:
     )
 
 
-def _budget(expect: pb.Expect, whole: Demand | None) -> Budget | None:
+def _budget(expect: pb.Expect, whole: Demand | None) -> PodBudget | None:
     if not expect.budget or whole is None:
         return None
     lasting = (container for container in expect.containers if container.restartable or not container.init)
-    return Budget.of(whole.cpu_milli, {container.name: container.slice for container in lasting})
+    return PodBudget.of(whole.cpu_milli, {container.name: container.slice for container in lasting})
 
 
 def _renewed(before: pb.Expect, facts: pb.Expect) -> pb.Expect:

@@ -26,10 +26,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from numakin.placement.model.demand import Budget, Demand
+from numakin.placement.model.demand import Demand, PodBudget
 
 
-class Settings(NamedTuple):
+class ResourceSettings(NamedTuple):
     """cpu: the request in millicores. cpu_limit: millicores, memory_limit: bytes; None: none."""
 
     cpu: int = 0
@@ -42,7 +42,7 @@ class Own(NamedTuple):
     its CPU is its containers'. memory: whether its memory limit is its own.
     """
 
-    budget: Budget | None = None
+    budget: PodBudget | None = None
     given: frozenset[str] = frozenset()
     memory: bool = False
 
@@ -50,7 +50,7 @@ class Own(NamedTuple):
 NOTHING = Own()
 
 
-def own_resources(pod: Settings, containers: Mapping[str, Settings]) -> Own:
+def own_resources(pod: ResourceSettings, containers: Mapping[str, ResourceSettings]) -> Own:
     """pod: its sandbox's. containers: those that run, by name, as they were created."""
     memory = _is_own(pod.memory_limit, [container.memory_limit for container in containers.values()])
     if not _is_own(pod.cpu_limit, [container.cpu_limit for container in containers.values()]):
@@ -61,17 +61,19 @@ def own_resources(pod: Settings, containers: Mapping[str, Settings]) -> Own:
         for name, container in containers.items()
         if name not in given and container.cpu == container.cpu_limit and not container.cpu % 1000
     }
-    return Own(Budget.of(pod.cpu, slices), given, memory)
+    return Own(PodBudget.of(pod.cpu, slices), given, memory)
 
 
-def asked_by_itself(pod: Settings, container: Settings) -> int:
+def asked_by_itself(pod: ResourceSettings, container: ResourceSettings) -> int:
     """Millicores, of a container that was given the pod's limit, from which the kubelet made its shares if it has no
     request.
     """
     return 0 if container.cpu == container.cpu_limit == pod.cpu_limit else container.cpu
 
 
-def resized_with(total: Demand, pod: Demand, own: Own, live: Mapping[str, tuple[Settings, Settings]]) -> Demand:
+def resized_with(
+    total: Demand, pod: Demand, own: Own, live: Mapping[str, tuple[ResourceSettings, ResourceSettings]]
+) -> Demand:
     """What a pod with resources of its own asks for. total: as if these were its containers' sums. pod: its sandbox's.
     live: of its containers what they were created with, and what they have now: where the runtime does not say that the
     pod was resized, those that were given its limits show it.

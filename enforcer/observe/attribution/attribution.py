@@ -18,17 +18,17 @@ from enforcer.observe.attribution.containers import ContainerIndex, LocalContain
 from enforcer.observe.attribution.edges import Attribution, Remote, Unattributed, kind, local
 from enforcer.observe.attribution.listening import UNKNOWN, Listening
 from enforcer.observe.attribution.loopback import Loopback
-from enforcer.observe.attribution.peers import Peers
+from enforcer.observe.attribution.peers import PeerLookup
 from enforcer.observe.attribution.services import NONE, Services, Target, target, translated
 from enforcer.observe.attribution.tally import EdgeTally
-from enforcer.observe.bpf.counters import CgroupPair, FlowKey, Key, Volume, address
+from enforcer.observe.bpf.counters import CgroupPair, CounterKey, FlowKey, Volume, address
 
 UNSPECIFIED = (bytes(16), bytes(10) + b"\xff\xff" + bytes(4))
 """The addresses :: and 0.0.0.0."""
 
 
 def attribute(
-    counters: Mapping[Key, Volume],
+    counters: Mapping[CounterKey, Volume],
     residents: ContainerIndex,
     listening: Listening = UNKNOWN,
     services: Services = NONE,
@@ -45,7 +45,7 @@ def attribute(
         elif key.server or not residents.by_address(key.peer):
             # A host's client of a local pod is left out like any other client: the pod's end counts it.
             tally.leave(kind(key), Unattributed.NO_CONTAINER, volume)
-    peers, translations = Peers(residents, known), translated(known, residents)
+    peers, translations = PeerLookup(residents, known), translated(known, residents)
     requested: set[Target] = set()
     for flow, volume, container in known:
         if flow.peer in UNSPECIFIED:

@@ -8,7 +8,7 @@ from enforcer.observe.attribution.edges import End, Local, Remote, local
 from enforcer.observe.bpf.counters import FlowKey, Volume, address
 
 
-class Peers:
+class PeerLookup:
     """Answers from the residents and from all flows of one reading, since one end often shows who the other is."""
 
     def __init__(self, residents: ContainerIndex, flows: Sequence[tuple[FlowKey, Volume, LocalContainer]]) -> None:

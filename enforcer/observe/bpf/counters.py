@@ -48,7 +48,7 @@ class CgroupPair:
     pid: int = 0
 
 
-Key: TypeAlias = FlowKey | CgroupPair
+CounterKey: TypeAlias = FlowKey | CgroupPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +121,16 @@ class CounterSnapshot:
     `forgotten`: keys whose counters were deleted after this reading; should one come back, it starts from nothing.
     """
 
-    counters: Mapping[Key, Volume] = field(default_factory=dict)
+    counters: Mapping[CounterKey, Volume] = field(default_factory=dict)
     missed: Missed = Missed()
-    forgotten: frozenset[Key] = frozenset()
+    forgotten: frozenset[CounterKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
     """What was counted between two snapshots. Keys that did not move are absent."""
 
-    counters: Mapping[Key, Volume] = field(default_factory=dict)
+    counters: Mapping[CounterKey, Volume] = field(default_factory=dict)
     missed: Missed = Missed()
 
     def scaled(self, factor: float) -> "Delta":

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from enforcer.observe.bpf import syscall
 from enforcer.observe.bpf.contract import EDGE_KEY, EDGE_SLOT_SIZE, EDGE_VALUE, SLOTS_OF_CPU
-from enforcer.observe.bpf.counters import CounterSnapshot, FlowKey, Key, Volume
+from enforcer.observe.bpf.counters import CounterKey, CounterSnapshot, FlowKey, Volume
 from enforcer.observe.bpf.idle import Idle
 from enforcer.observe.bpf.loader import LoadedPrograms
 from enforcer.observe.bpf.missed import MissedArray
@@ -53,7 +53,7 @@ class FlowMap:
             if events(self._latest(key, places.get(key, []))) == events(volumes[key]):
                 self._forget(key, places.get(key, []))
                 forgotten.add(flow(key))
-        counters: dict[Key, Volume] = {flow(key): volume for key, volume in volumes.items()}
+        counters: dict[CounterKey, Volume] = {flow(key): volume for key, volume in volumes.items()}
         return CounterSnapshot(counters, self._missed.read(), frozenset(forgotten))
 
     def _latest(self, key: bytes, places: Sequence[bytes]) -> Volume:

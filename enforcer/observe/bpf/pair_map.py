@@ -4,7 +4,7 @@ from typing import Literal
 
 from enforcer.observe.bpf import syscall
 from enforcer.observe.bpf.contract import PAIR_KEY, PAIR_VALUE
-from enforcer.observe.bpf.counters import CgroupPair, CounterSnapshot, Key, Volume
+from enforcer.observe.bpf.counters import CgroupPair, CounterKey, CounterSnapshot, Volume
 from enforcer.observe.bpf.idle import Idle
 from enforcer.observe.bpf.loader import LoadedPrograms
 from enforcer.observe.bpf.missed import MissedArray
@@ -27,7 +27,7 @@ class PairMap:
         self._idle: Idle[bytes] = Idle(capacity)
 
     def read(self) -> CounterSnapshot:
-        counters: dict[Key, Volume] = {}
+        counters: dict[CounterKey, Volume] = {}
         events: dict[bytes, int] = {}
         for key, values in self._pairs.items():
             volume = total(values)

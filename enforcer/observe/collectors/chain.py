@@ -71,9 +71,9 @@ def open_cgroup_skb(sources: Sources) -> Collector:
     return cgroup_skb.open_collector(sources.cgroup, sources.edges)
 
 
-Member: TypeAlias = tuple[str, Callable[[Sources], Collector]]
+ChainLink: TypeAlias = tuple[str, Callable[[Sources], Collector]]
 
-MEMBERS: tuple[Member, ...] = (
+MEMBERS: tuple[ChainLink, ...] = (
     (cgroup_skb.NAME, open_cgroup_skb),
     (socket_tracepoints.NAME, lambda sources: socket_tracepoints.open_collector(sources.edges, sources.identity)),
     (fexit.NAME, lambda sources: fexit.open_collector(sources.edges, sources.identity)),
@@ -83,7 +83,7 @@ MEMBERS: tuple[Member, ...] = (
 """Best first."""
 
 
-def choose(sources: Sources, members: Sequence[Member] = MEMBERS) -> CollectorChoice:
+def choose(sources: Sources, members: Sequence[ChainLink] = MEMBERS) -> CollectorChoice:
     """Never fails: where nothing works, the collector is one that counts nothing."""
     refusals: list[CollectorRefusal] = []
     for name, open_member in members:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from enforcer.observe.bpf.contract import EPHEMERAL_FLOOR, ROOT_CGROUP
-from enforcer.observe.bpf.counters import TCP, CounterSnapshot, FlowKey, Key, Missed, Volume, by_address
+from enforcer.observe.bpf.counters import TCP, CounterKey, CounterSnapshot, FlowKey, Missed, Volume, by_address
 from enforcer.observe.bpf.idle import Idle
 from enforcer.observe.collectors import diag_wire
 from enforcer.observe.collectors.diag_wire import LISTEN, TcpConnection
@@ -42,10 +42,10 @@ class InetDiag:
         self._namespaces = namespaces
         self._sockets: dict[int, socket.socket] = {}
         self._open: dict[tuple[int, int], TcpConnection] = {}
-        self._totals: dict[Key, Volume] = {}
+        self._totals: dict[CounterKey, Volume] = {}
         self._missed = Missed()
         self._capacity = flows
-        self._idle: Idle[Key] = Idle(flows)
+        self._idle: Idle[CounterKey] = Idle(flows)
         self._attached = False
 
     def attach(self) -> None:

@@ -6,7 +6,7 @@ Sans clock: the caller says what time it is, in seconds of any monotonic clock.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from enforcer.observe.bpf.counters import CounterSnapshot, Delta, Key, Missed, Volume, difference
+from enforcer.observe.bpf.counters import CounterKey, CounterSnapshot, Delta, Missed, Volume, difference
 from enforcer.observe.collectors.collector import Collector
 from enforcer.observe.collectors.duty import DutyCycle
 
@@ -56,7 +56,7 @@ class CollectorPair:
             self._on_since = now
         seconds, on = now - self._read_at, self._seconds_on
         self._read_at, self._seconds_on = now, 0.0
-        counters: dict[Key, Volume] = {}
+        counters: dict[CounterKey, Volume] = {}
         missed = Missed()
         for index, collector in enumerate(self._collectors):
             after = collector.drain()

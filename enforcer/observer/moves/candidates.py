@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from enforcer.observer.planning_thread import Place, PlanningInput, place_of
+from enforcer.observer.planning_thread import CachePlace, PlanningInput, place_of
 from numakin.placement.model.topology import Machine
 from numakin.placement.optin.options import Move
 from numakin.placement.plan.between_caches import between_caches
@@ -37,7 +37,7 @@ SAVED = 6
 """Windows for which unused moves are saved, so that a chain of members can go together."""
 
 
-class Budget(NamedTuple):
+class MoveBudget(NamedTuple):
     """How many members may be moved now. single: all in steps of their own; chain: in one that moves several."""
 
     single: int
@@ -50,10 +50,10 @@ class Allowance:
     def __init__(self, a_window: int) -> None:
         self._a_window, self._left = a_window, 0
 
-    def now(self) -> Budget:
+    def now(self) -> MoveBudget:
         """To be asked once a window."""
         self._left = min(SAVED * self._a_window, self._left + self._a_window)
-        return Budget(min(self._left, self._a_window), self._left)
+        return MoveBudget(min(self._left, self._a_window), self._left)
 
     def used(self, offer: local.Moves) -> None:
         self._left -= sum(len(step.ways) for step in offer.steps)
@@ -64,7 +64,7 @@ class Rested:
 
     def __init__(self) -> None:
         self._window = 0
-        self._since: dict[str, tuple[Place, int]] = {}
+        self._since: dict[str, tuple[CachePlace, int]] = {}
 
     def movable(
         self, occupancy: Occupancy, options: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
@@ -88,7 +88,7 @@ class Rested:
             if options.get(member.pod, Move.NEVER) is not Move.NEVER and len(occupancy.members_of(member.pod)) == 1
         )
 
-    def _arrival(self, key: str, place: Place) -> tuple[Place, int]:
+    def _arrival(self, key: str, place: CachePlace) -> tuple[CachePlace, int]:
         """Where a reservation is, and since which window."""
         before = self._since.get(key)
         return before if before is not None and before[0] == place else (place, self._window)
@@ -124,7 +124,7 @@ def worth(situation: PlanningInput) -> Worth:
 def steps_of(
     machine: Machine,
     situation: PlanningInput,
-    budget: Budget,
+    budget: MoveBudget,
     declined: Container[Ways] = (),
     search: int = SEARCH,
 ) -> Sequence[Step]:

@@ -17,7 +17,7 @@ from extender.state.groups import Member, locality
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow
 from extender.traffic.learned import LearnedGroup
-from extender.views.readout import Live, members
+from extender.views.readout import IsLive, members
 from numakin.placement.state.occupancy import Occupancy
 
 
@@ -36,7 +36,7 @@ class TopologyPublisher:
         kept = {} if changes.whole else {name: uid for name, uid in self._uids.items() if name not in changes.gone}
         self._uids = kept | {row.name: row.uid for row in changes.rows}
 
-    def objects(self, picture: Picture, live: Live) -> Iterator[Desired]:
+    def objects(self, picture: Picture, live: IsLive) -> Iterator[Desired]:
         """As they should be now, for the nodes that have a Node object. A node without a live enforcer keeps what was
         last published of it.
         """

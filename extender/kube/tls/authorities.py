@@ -43,7 +43,7 @@ SCHEDULER = "numakin:kube-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """A certificate and its key, in PEM."""
 
     cert: bytes
@@ -58,7 +58,7 @@ class Authority:
     key: ec.EllipticCurvePrivateKey = field(compare=False)
 
     @classmethod
-    def read(cls, pair: Pair) -> Authority:
+    def read(cls, pair: KeyPair) -> Authority:
         try:
             certificate, key = x509.load_pem_x509_certificate(pair.cert), load_pem_private_key(pair.key, None)
         except (TypeError, UnsupportedAlgorithm) as bad:
@@ -68,8 +68,8 @@ class Authority:
         return cls(certificate, key)
 
     @property
-    def pair(self) -> Pair:
-        return Pair(_pem(self.certificate), _key_pem(self.key))
+    def pair(self) -> KeyPair:
+        return KeyPair(_pem(self.certificate), _key_pem(self.key))
 
 
 def renewed(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
@@ -97,13 +97,13 @@ def bundle(authorities: Sequence[Authority]) -> bytes:
     return b"".join(_pem(authority.certificate) for authority in authorities)
 
 
-def server_pair(authority: Authority, names: Sequence[str], now: datetime) -> Pair:
+def server_pair(authority: Authority, names: Sequence[str], now: datetime) -> KeyPair:
     """names: DNS names and addresses; the first is the common name."""
     alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
     return _signed(authority, names[0], SERVER_LIFE, ExtendedKeyUsageOID.SERVER_AUTH, now, alternatives)
 
 
-def client_pair(authority: Authority, name: str, now: datetime) -> Pair:
+def client_pair(authority: Authority, name: str, now: datetime) -> KeyPair:
     return _signed(authority, name, CLIENT_LIFE, ExtendedKeyUsageOID.CLIENT_AUTH, now)
 
 
@@ -112,7 +112,7 @@ def due(certificate: x509.Certificate, now: datetime) -> bool:
     return _left(certificate, now) < _life(certificate) / 3
 
 
-def good(pair: Pair, authority: Authority, now: datetime) -> bool:
+def good(pair: KeyPair, authority: Authority, now: datetime) -> bool:
     """Whether this certificate can stay: signed by the authority, with its own key, valid by now, and not due."""
     try:
         certificate = Authority.read(pair).certificate
@@ -153,14 +153,14 @@ def _signed(
     purpose: x509.ObjectIdentifier,
     now: datetime,
     *more: x509.ExtensionType,
-) -> Pair:
+) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_name(name), authority.certificate.subject, key, life, now)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
     for extension in (*more, x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())):
         builder = builder.add_extension(extension, critical=False)
-    return Pair(_pem(builder.sign(authority.key, hashes.SHA256())), _key_pem(key))
+    return KeyPair(_pem(builder.sign(authority.key, hashes.SHA256())), _key_pem(key))
 
 
 def _builder(

@@ -23,7 +23,7 @@ import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.tls import authorities
-from extender.kube.tls.authorities import Authority, Pair
+from extender.kube.tls.authorities import Authority, KeyPair
 from numakin.process.threads import IDLE, Threads
 from numakin.wire.certificates import Files
 
@@ -125,7 +125,7 @@ class OwnCa:
     def _issue(self, signer: Authority, bundle: bytes, now: datetime) -> None:
         """kube-scheduler's client certificate."""
         stored, version = self._secret(SCHEDULER_SECRET)
-        pair = Pair(stored.get("tls.crt", b""), stored.get("tls.key", b""))
+        pair = KeyPair(stored.get("tls.crt", b""), stored.get("tls.key", b""))
         if authorities.good(pair, signer, now) and stored.get("ca.crt") == bundle:
             return
         if not authorities.good(pair, signer, now):
@@ -136,7 +136,7 @@ class OwnCa:
 
     def _serve(self, signer: Authority, bundle: bytes, now: datetime) -> None:
         cert, key, ca = (Path(path) for path in (self.files.cert, self.files.key, self.files.ca))
-        pair = Pair(cert.read_bytes(), key.read_bytes()) if cert.exists() and key.exists() else Pair(b"", b"")
+        pair = KeyPair(cert.read_bytes(), key.read_bytes()) if cert.exists() and key.exists() else KeyPair(b"", b"")
         if not authorities.good(pair, signer, now):
             pair = authorities.server_pair(signer, self._names, now)
             _write(key, pair.key)
@@ -192,14 +192,14 @@ def _parsed(data: Mapping[str, bytes]) -> tuple[tuple[Authority, ...], bool]:
     parsed, damaged = [], False
     for at in sorted(int(match[1]) for match in map(_CERTIFICATE.fullmatch, data) if match):
         try:
-            parsed.append(Authority.read(Pair(data.get(f"{at}.crt", b""), data.get(f"{at}.key", b""))))
+            parsed.append(Authority.read(KeyPair(data.get(f"{at}.crt", b""), data.get(f"{at}.key", b""))))
         except ValueError as bad:
             damaged = True
             _log.warning("a certificate authority can't be read", secret=CA_SECRET, key=f"{at}.crt", why=str(bad))
     return tuple(parsed), bool(parsed) and not damaged
 
 
-def _parts(pair: Pair) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
+def _parts(pair: KeyPair) -> tuple[tuple[str, bytes], tuple[str, bytes]]:
     return ("crt", pair.cert), ("key", pair.key)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class ContainerNeed:
     """What one container asks of a NUMA node. expected: millicores that it counts as where it uses more. memory: bytes,
     of which the first container's is the whole pod's. own: CPUs of its own; cores: whether they are whole cores. lasts:
     whether as long as the pod.
@@ -29,6 +29,6 @@ class Needs:
     None.
     """
 
-    containers: tuple[Need, ...]
+    containers: tuple[ContainerNeed, ...]
     rest: int
     leaves: int | None

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from heapq import heapify, heapreplace
 
-from extender.planning.group_plan import Place, make_plan, roomiest
+from extender.planning.group_plan import NumaPlace, make_plan, roomiest
 from extender.state.node_view import NodeView
 from numakin.placement.model.demand import Demand
-from numakin.placement.plan.problem import Room, Weights, Workload, free_room
+from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload, free_room
 
 ORDERS = 5
 """Orders of arrival that the alternatives are a mean of."""
@@ -64,7 +64,7 @@ def compared(group: PlacedGroup, views: Sequence[NodeView]) -> Compared:
     )
 
 
-Counts = Mapping[str, Mapping[Place, int]]
+Counts = Mapping[str, Mapping[NumaPlace, int]]
 """Replicas by workload and place; who fits nowhere is in none."""
 
 
@@ -106,7 +106,7 @@ def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, o
     nodes = [(-_free_share(view, room[view.name]), view.name) for view in views]
     heapify(nodes)
     whole = {view.name: 1000 * len(view.machine.cpus) for view in views}
-    counts: dict[str, Counter[Place]] = {}
+    counts: dict[str, Counter[NumaPlace]] = {}
     for uid in sorted(group.workloads, key=lambda uid: blake2b(f"{order} {uid}".encode(), digest_size=8).digest()):
         workload = group.workloads[uid]
         demand = group.demands[workload]
@@ -118,7 +118,7 @@ def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, o
         cpu, memory = room[node][numa_node]
         room[node][numa_node] = cpu - demand.cpu_milli, memory - demand.memory
         heapreplace(nodes, (free + demand.cpu_milli / whole[node], node))
-        counts.setdefault(workload, Counter())[Place(node, numa_node)] += 1
+        counts.setdefault(workload, Counter())[NumaPlace(node, numa_node)] += 1
     return counts
 
 
@@ -128,11 +128,11 @@ def free_milli(view: NodeView) -> int:
     return 1000 * len(machine.cpus) - sum(view.occupancy.cpu_load(machine).values())
 
 
-def _holds(room: Room, demand: Demand) -> bool:
+def _holds(room: CpuAndMemory, demand: Demand) -> bool:
     return demand.cpu_milli <= room[0] and demand.memory <= room[1]
 
 
-def _free_share(view: NodeView, rooms: Mapping[int, Room]) -> float:
+def _free_share(view: NodeView, rooms: Mapping[int, CpuAndMemory]) -> float:
     return sum(cpu for cpu, _ in rooms.values()) / (1000 * len(view.machine.cpus))
 
 

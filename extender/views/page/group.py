@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from heapq import nlargest
-from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.state.node_view import NodeView
 from extender.views.locality_history import LocalityHistory
+from extender.views.page import Row
 from extender.views.page.baselines import MOST_NODES, Compared, PlacedGroup, compared, free_milli
-from extender.views.page.overview import Live
 from extender.views.page.scene import Line, Reach, Scene
 from extender.views.page.shares import group_share, inside, shares
+from extender.views.readout import IsLive
 from numakin.placement.model.demand import Demand
 
 MOST_MEMBERS = 500
@@ -26,10 +26,8 @@ MOST_EDGES = 300
 MOST_COMPARED = 600
 """Members of a group that is still placed anew, to compare: over that it takes too long."""
 
-Row = dict[str, Any]
 
-
-def group(scene: Scene, name: str, live: Live, history: LocalityHistory) -> Row | None:
+def group(scene: Scene, name: str, live: IsLive, history: LocalityHistory) -> Row | None:
     """None when no pod is in it. by: what shares are of, traffic or pairs of members."""
     members = scene.groups.get(name)
     if members is None:
@@ -53,7 +51,7 @@ def group(scene: Scene, name: str, live: Live, history: LocalityHistory) -> Row 
     }
 
 
-def _compared(uids: Sequence[str], scene: Scene, live: Live) -> Compared | None:
+def _compared(uids: Sequence[str], scene: Scene, live: IsLive) -> Compared | None:
     """None for a group that is too large, or of one."""
     if not 1 < len(uids) <= MOST_COMPARED:
         return None

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealth
-from extender.views.page.overview import Live, condition
+from extender.views.page import Row
+from extender.views.page.overview import condition
 from extender.views.page.rooms import numa_rows
 from extender.views.page.scene import Reach, Scene
 from extender.views.page.warnings import warnings
-from extender.views.readout import cache_domains
+from extender.views.readout import IsLive, cache_domains
 
 MOST_CONTAINERS = 1_000
 
-Row = dict[str, Any]
 
-
-def node(scene: Scene, name: str, live: Live, health: EnforcerHealth | None) -> Row | None:
+def node(scene: Scene, name: str, live: IsLive, health: EnforcerHealth | None) -> Row | None:
     """None when no enforcer has reported it. health: None where the enforcer has not reported it."""
     state = next((state for state in scene.picture.nodes if state.view.name == name), None)
     if state is None:

@@ -6,18 +6,19 @@ has changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
-from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealths
 from extender.state.groups import Member, locality
-from extender.views.group_metrics import Room, possible
+from extender.views.group_metrics import NumaNodeSize, possible
 from extender.views.group_sums import MemberSum
 from extender.views.held import held
+from extender.views.page import Row
 from extender.views.page.scene import Reach, Scene, Scenes, by_reach
 from extender.views.page.shares import inside, shares
+from extender.views.readout import IsLive
 from numakin.placement.state.pools import is_hot
 
 MOST_GROUPS = 500
@@ -25,9 +26,6 @@ MOST_GROUPS = 500
 
 NO_COLLECTOR = ("none", "off")
 """What an enforcer reports as its collector where no traffic is seen: none works, or none is to be used."""
-
-Row = dict[str, Any]
-Live = Callable[[NodeState], bool]
 
 
 MOST_GONE = 1_000
@@ -37,7 +35,7 @@ MOST_GONE = 1_000
 class Overview:
     """Thread-safe. live: whether pods that start on a node now would be placed."""
 
-    def __init__(self, scenes: Scenes, live: Live, healths: EnforcerHealths) -> None:
+    def __init__(self, scenes: Scenes, live: IsLive, healths: EnforcerHealths) -> None:
         self._scenes, self._live, self._healths = scenes, live, healths
         self._lock = Lock()
         self._scene: Scene | None = None
@@ -136,7 +134,7 @@ def _placed(state: NodeState) -> Row:
 
 
 def _sums(scene: Scene) -> Row:
-    largest = Room.largest(_room(state) for state in scene.picture.nodes)
+    largest = NumaNodeSize.largest(_room(state) for state in scene.picture.nodes)
     groups = [_group_row(group, scene, largest) for group in scene.groups]
     groups.sort(key=lambda row: (-row["members"], row["group"]))
     traffic = by_reach(iter(scene.lines.values()))
@@ -149,15 +147,15 @@ def _sums(scene: Scene) -> Row:
     }
 
 
-def _room(state: NodeState) -> Room:
+def _room(state: NodeState) -> NumaNodeSize:
     """Machines seldom change, and are looked at once for each view."""
     room = state.view.memo.get("room")
     if room is None:
-        room = state.view.memo["room"] = Room.of(state.view.machine)
+        room = state.view.memo["room"] = NumaNodeSize.of(state.view.machine)
     return room
 
 
-def _group_row(group: str, scene: Scene, largest: Room) -> Row:
+def _group_row(group: str, scene: Scene, largest: NumaNodeSize) -> Row:
     """largest: of the cluster's NUMA nodes."""
     members = scene.groups[group]
     pods = {member.reservation.pod for member in members}
@@ -172,7 +170,7 @@ def _group_row(group: str, scene: Scene, largest: Room) -> Row:
     }
 
 
-def together(members: Sequence[Member], largest: Room) -> list[float] | None:
+def together(members: Sequence[Member], largest: NumaNodeSize) -> list[float] | None:
     """The shares of pairs of members on one NUMA node: now, and as the group's size allows. None below two."""
     now = locality(members)
     if now is None:

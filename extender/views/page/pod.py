@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from heapq import nlargest
-from typing import Any
 
 from extender.cluster import Cluster
 from extender.views.explain import explain
+from extender.views.page import Row
 from extender.views.page.scene import Line, Scene
 from extender.views.page.shares import shares
 
@@ -15,8 +15,6 @@ MOST_PEERS = 50
 
 MOST_SCORED = 20
 """Scored nodes of one answer, the best."""
-
-Row = dict[str, Any]
 
 
 def pod(cluster: Cluster, scene: Scene, namespace: str, name: str) -> Row | None:

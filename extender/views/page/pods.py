@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from extender.cluster import Cluster
+from extender.views.page import Row
 from extender.views.page.scene import Reach, Scene, by_reach
 from extender.views.page.shares import shares
 
@@ -13,8 +12,6 @@ MOST_PODS = 200
 
 MOST_WORDS = 8
 """Words of a search; what comes after is not looked at."""
-
-Row = dict[str, Any]
 
 
 def pods(cluster: Cluster, scene: Scene, text: str) -> Row:

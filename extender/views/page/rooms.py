@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
-from typing import Any
 
 from extender.scoring.node_table import NodeState
 from extender.views.held import held
+from extender.views.page import Row
 from extender.views.page.scene import Line, Scene
 from numakin.placement.state.pools import is_hot
 
@@ -16,8 +16,6 @@ MOST_ROOMS = 48
 
 MOST_LINES = 600
 """Lines of one answer, the heaviest; `lines_known` says how many there are."""
-
-Row = dict[str, Any]
 
 
 def rooms(scene: Scene, nodes: Sequence[str]) -> Row:

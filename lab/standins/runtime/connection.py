@@ -18,7 +18,7 @@ TO_PLUGIN, TO_RUNTIME = 1, 2
 
 UNKNOWN, UNIMPLEMENTED = 2, 12
 
-Answer: TypeAlias = "SimpleQueue[bytes | Exception]"
+AnswerQueue: TypeAlias = "SimpleQueue[bytes | Exception]"
 """Where a caller waits. Its first item counts."""
 
 
@@ -45,7 +45,7 @@ class Connection:
         self._socket = sock
         self._serve = serve
         self._streams = itertools.count(1, 2)
-        self._pending: dict[int, Answer] = {}
+        self._pending: dict[int, AnswerQueue] = {}
         self._write_lock = threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True, name="nri-plugin")
 
@@ -62,7 +62,7 @@ class Connection:
         keep_open: not when the time is over; a late answer is thrown away, and the plugin's own calls are served on.
         """
         stream = next(self._streams)
-        answer: Answer = SimpleQueue()
+        answer: AnswerQueue = SimpleQueue()
         self._pending[stream] = answer
         body = ttrpc_pb2.Request(
             service=PLUGIN_SERVICE,

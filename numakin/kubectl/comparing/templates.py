@@ -30,7 +30,7 @@ UNDO = "numakin-compare-undo"
 DEFAULT_HISTORY = 10
 """revisionHistoryLimit where a Deployment does not say it."""
 
-Object = dict[str, Any]
+Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,22 @@ class Variant:
 WAYS = tuple(map(Variant, DESIGN.ways))
 
 
-def annotations_of(deployment: Object) -> dict[str, str]:
+def annotations_of(deployment: Manifest) -> dict[str, str]:
     """Of its pods."""
     return dict(deployment["spec"]["template"].get("metadata", {}).get("annotations") or {})
 
 
-def group_of(deployment: Object) -> str | None:
+def group_of(deployment: Manifest) -> str | None:
     """That its pods have by annotation."""
     return annotations_of(deployment).get(GROUP)
 
 
-def way_of(deployment: Object) -> str | None:
+def way_of(deployment: Manifest) -> str | None:
     """Which way its template runs now; None while it is not compared."""
     return annotations_of(deployment).get(WAY)
 
 
-def begun(deployment: Object) -> Object:
+def begun(deployment: Manifest) -> Manifest:
     """The patch that begins a comparison: it remembers how the Deployment was, and holds its history of revisions, of
     which each way adds one.
     """
@@ -68,7 +68,7 @@ def begun(deployment: Object) -> Object:
     return {"metadata": {"annotations": {UNDO: undo}}, "spec": {"revisionHistoryLimit": limit + len(WAYS)}}
 
 
-def changed(deployment: Object, way: str, group: str) -> Object:
+def changed(deployment: Manifest, way: str, group: str) -> Manifest:
     """The patch after which its pods run this way. deployment: after `begun`. group: for one that has none."""
     before = _undo(deployment)["annotations"]
     own = {key: text for key, text in before.items() if _of_numakin(key)}
@@ -79,36 +79,36 @@ def changed(deployment: Object, way: str, group: str) -> Object:
     return _template({**own, WAY: way})
 
 
-def restored(deployment: Object) -> Object:
+def restored(deployment: Manifest) -> Manifest:
     """The patch after which its pods are as they were."""
     return _template(_undo(deployment)["annotations"])
 
 
-def ended(deployment: Object) -> Object:
+def ended(deployment: Manifest) -> Manifest:
     """The patch after which nothing is left of the comparison; once the revisions of the ways are deleted."""
     limit = _undo(deployment)["revisionHistoryLimit"]
     return {"metadata": {"annotations": {UNDO: None}}, "spec": {"revisionHistoryLimit": limit}}
 
 
-def is_compared(deployment: Object) -> bool:
+def is_compared(deployment: Manifest) -> bool:
     """Whether it was not restored yet."""
     return UNDO in (deployment["metadata"].get("annotations") or {})
 
 
-def selector_of(deployment: Object) -> str:
+def selector_of(deployment: Manifest) -> str:
     """The label selector of its pods, as the API server takes it in a query."""
     selector = deployment["spec"]["selector"]
     equal = [f"{key}={text}" for key, text in (selector.get("matchLabels") or {}).items()]
     return ",".join([*equal, *map(_requirement, selector.get("matchExpressions") or ())])
 
 
-def group_for(deployments: Mapping[str, Object]) -> str:
+def group_for(deployments: Mapping[str, Manifest]) -> str:
     """For those without a group: that of the first that has one, else the first's name."""
     groups = map(group_of, deployments.values())
     return next((group for group in groups if group), next(iter(deployments)))
 
 
-def _requirement(expression: Object) -> str:
+def _requirement(expression: Manifest) -> str:
     key, operator, values = expression["key"], expression["operator"], ",".join(expression.get("values") or ())
     plain = {"Exists": key, "DoesNotExist": f"!{key}"}
     return plain.get(operator) or f"{key} {operator.lower()} ({values})"
@@ -118,9 +118,9 @@ def _of_numakin(key: str) -> bool:
     return key.partition("/")[0].endswith(f".{DOMAIN}")
 
 
-def _undo(deployment: Object) -> Object:
+def _undo(deployment: Manifest) -> Manifest:
     return dict(json.loads(deployment["metadata"]["annotations"][UNDO]))
 
 
-def _template(annotations: Mapping[str, str | None]) -> Object:
+def _template(annotations: Mapping[str, str | None]) -> Manifest:
     return {"spec": {"template": {"metadata": {"annotations": dict(annotations)}}}}

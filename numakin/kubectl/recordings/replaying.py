@@ -21,7 +21,7 @@ from numakin.placement.plan.rebalance import relocations
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 
 Place = tuple[str, NumaSet]
-Places = Mapping[str, Place]
+PlacesByPod = Mapping[str, Place]
 """By pod uid, node and NUMA nodes."""
 
 Pairs = Mapping[tuple[str, str], float]
@@ -76,14 +76,14 @@ def ways(recording: Recording, machines: Mapping[str, Machine]) -> list[Way]:
 
 
 def _with_moves(
-    name: str, recording: Recording, machines: Mapping[str, Machine], places: Places, pairs: Pairs
+    name: str, recording: Recording, machines: Mapping[str, Machine], places: PlacesByPod, pairs: Pairs
 ) -> list[Way]:
     moved, count = _moved(recording.pods, machines, places, pairs)
     after = _way(f"{name}, then moves", moved, pairs)
     return [_way(name, places, pairs), *([replace(after, moved=count)] if count else [])]
 
 
-def _way(name: str, places: Places, pairs: Pairs) -> Way:
+def _way(name: str, places: PlacesByPod, pairs: Pairs) -> Way:
     total = sum(pairs.values())
     numa = node = 0.0
     for (pod, peer), weight in pairs.items():
@@ -95,7 +95,7 @@ def _way(name: str, places: Places, pairs: Pairs) -> Way:
     return Way(name, numa / total if total else 0.0, node / total if total else 0.0, len(places))
 
 
-def _scored(recording: Recording, machines: Mapping[str, Machine], known: ClusterTraffic | None) -> Places:
+def _scored(recording: Recording, machines: Mapping[str, Machine], known: ClusterTraffic | None) -> PlacesByPod:
     """One after the other by the extender, on machines that nobody else is on."""
     cluster = Cluster(Settings(), clock=lambda: 0.0)
     for name, machine in machines.items():
@@ -114,7 +114,7 @@ def _scored(recording: Recording, machines: Mapping[str, Machine], known: Cluste
 
 def _by_rule(
     pods: Sequence[PodRow], machines: Mapping[str, Machine], choose: Callable[[Sequence[int]], int] | None
-) -> Places:
+) -> PlacesByPod:
     """On the nodes where they were, or in turn where those are not among the machines; None: the emptiest."""
     names, places = sorted(machines), dict[str, Place]()
     free = {
@@ -132,7 +132,7 @@ def _by_rule(
 
 
 def _moved(
-    pods: Sequence[PodRow], machines: Mapping[str, Machine], places: Places, pairs: Pairs
+    pods: Sequence[PodRow], machines: Mapping[str, Machine], places: PlacesByPod, pairs: Pairs
 ) -> tuple[dict[str, Place], int]:
     """After every move that pays, node by node, as the enforcers' observers find them; and how many members moved."""
     after, count = dict(places), 0

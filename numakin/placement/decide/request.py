@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from numakin.placement.model.demand import Budget, Demand
+from numakin.placement.model.demand import Demand, PodBudget
 from numakin.placement.optin.options import Cpus, OptIn, Pool, Scope
 from numakin.placement.state.allocations import Part, Reservation, namespace_of
 
@@ -31,7 +31,7 @@ class Request:
     workload: str = ""
     max_exclusive_cpus: int | None = None
     refused: tuple[str, ...] = ()
-    budget: Budget | None = None
+    budget: PodBudget | None = None
 
     @property
     def namespace(self) -> str:

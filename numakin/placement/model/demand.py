@@ -89,7 +89,7 @@ class Demand:
 
 @lru_cache(maxsize=1024)
 @dataclass(frozen=True, slots=True)
-class Budget:
+class PodBudget:
     """A pod's own CPU budget (`spec.resources`, pod-level resources), which its containers share.
 
     cpus: the pod's CPU request, in whole CPUs, rounded up. slices: by name those containers that ask for whole CPUs
@@ -101,7 +101,7 @@ class Budget:
     slices: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, cpu_milli: int, slices: dict[str, int]) -> Budget:
+    def of(cls, cpu_milli: int, slices: dict[str, int]) -> PodBudget:
         """A slice as large as the whole budget is none: that container shares it with those that ask for nothing."""
         cpus = max(1, -(-cpu_milli // 1000))
         return cls(cpus, tuple(sorted((name, size) for name, size in slices.items() if 0 < size < cpus)))

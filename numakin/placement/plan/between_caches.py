@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numakin.placement.decide.cpus.cache_domain import kin_mask
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
-from numakin.placement.plan.chains import Chain, Move, Ways, better, chains, first_that_holds
+from numakin.placement.plan.chains import Chain, ChainMove, Ways, better, chains, first_that_holds
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.problem import Weights, pulls_of
 from numakin.placement.plan.rebalance import Relocation, best
@@ -151,7 +151,7 @@ class _CachesOfNode:
             for kind, source, target in step.moves
         )  # fmt: skip
 
-    def _ways(self, moves: Sequence[Move]) -> Ways:
+    def _ways(self, moves: Sequence[ChainMove]) -> Ways:
         return frozenset((self._keys[kind], self._numa_node, self._domains[target]) for kind, _, target in moves)
 
 

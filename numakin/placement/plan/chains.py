@@ -19,7 +19,7 @@ HEATS = (1.0, 0.3)
 SEEDS = 24
 """Members that a chain is begun with, those first that gain most by themselves."""
 
-Move = tuple[int, int, int]
+ChainMove = tuple[int, int, int]
 """One replica of a kind, from a bin, to a bin."""
 
 Ways = frozenset[tuple[str, NumaSet, CpuSet]]
@@ -30,7 +30,7 @@ Ways = frozenset[tuple[str, NumaSet, CpuSet]]
 class Chain:
     """gain: of all its moves together, as `PartitionState.gain` has it."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[ChainMove, ...]
     gain: float
 
 
@@ -47,13 +47,13 @@ def chains(state: PartitionState, target: PartitionState, budget: int) -> Iterat
     moves = _differences(state, target)
     first = sorted(moves, key=lambda move: (-state.gain(*move), move))[:SEEDS]
     grown = (chain for move in first for chain in _grown(state, move, moves, budget))
-    best: dict[tuple[Move, ...], Chain] = {tuple(sorted(chain.moves)): chain for chain in grown}
+    best: dict[tuple[ChainMove, ...], Chain] = {tuple(sorted(chain.moves)): chain for chain in grown}
     yield from sorted(best.values(), key=lambda chain: (-chain.gain / len(chain.moves), chain.moves))
 
 
 def first_that_holds(
     candidates: Iterable[Chain],
-    ways_of: Callable[[Sequence[Move]], Ways],
+    ways_of: Callable[[Sequence[ChainMove]], Ways],
     declined: Container[Ways],
     least: float,
 ) -> Chain | None:
@@ -72,7 +72,7 @@ def first_that_holds(
     return None
 
 
-def _differences(state: PartitionState, target: PartitionState) -> list[Move]:
+def _differences(state: PartitionState, target: PartitionState) -> list[ChainMove]:
     moves = []
     for kind, (here, there) in enumerate(zip(state.counts, target.counts, strict=True)):
         leaving = [bin_ for bin_, count in enumerate(here[:-1]) for _ in range(count - there[bin_])]
@@ -81,10 +81,10 @@ def _differences(state: PartitionState, target: PartitionState) -> list[Move]:
     return moves
 
 
-def _grown(state: PartitionState, first: Move, moves: Sequence[Move], budget: int) -> Iterator[Chain]:
+def _grown(state: PartitionState, first: ChainMove, moves: Sequence[ChainMove], budget: int) -> Iterator[Chain]:
     """Each chain that holds and gains on the way from one move to `budget` of them."""
     now, left = state.copy(), [*moves]
-    chain: list[Move] = []
+    chain: list[ChainMove] = []
     gain, following = 0.0, first
     while True:
         gain += now.gain(*following)
@@ -101,7 +101,7 @@ def _grown(state: PartitionState, first: Move, moves: Sequence[Move], budget: in
         following = max(coming, key=lambda move: (now.gain(*move), move))
 
 
-def _short(before: PartitionState, now: PartitionState, chain: Iterable[Move]) -> set[int]:
+def _short(before: PartitionState, now: PartitionState, chain: Iterable[ChainMove]) -> set[int]:
     """The bins that hold more than they can, and more than before."""
     targets = {target for _, _, target in chain}
     return {

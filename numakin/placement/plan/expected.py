@@ -15,7 +15,7 @@ PEAK_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class ExpectedPods:
     """Of a workload on one node: the pods that are bound to it, and those that may come besides as they are bound to no
     node yet.
     """

@@ -22,10 +22,10 @@ from numakin.placement.decide.request import Kin, Request
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine
-from numakin.placement.plan.problem import Room, fits, free_room, room_on
+from numakin.placement.plan.problem import CpuAndMemory, fits, free_room, room_on
 from numakin.placement.state.occupancy import Occupancy
 
-PlacedMembers = Mapping[str, Mapping[int, int]]
+SlotCounts = Mapping[str, Mapping[int, int]]
 """As `Directory.placed` has it."""
 
 
@@ -77,7 +77,7 @@ class Plan:
         best = max(offers, key=lambda offer: (*offers[offer], -offer), default=None)
         return NumaSet() if best is None else NumaSet(1 << best)
 
-    def vacant(self, workload: str, placed: PlacedMembers) -> Sequence[PlannedSlots]:
+    def vacant(self, workload: str, placed: SlotCounts) -> Sequence[PlannedSlots]:
         """What is planned for it less who sits there, and no more than are still to come."""
         planned = self.slots.get(workload, ())
         there = placed.get(workload)
@@ -99,15 +99,15 @@ class Plan:
         """Replicas in all, by workload."""
         return {name: sum(slot.count for slot in slots) for name, slots in self.slots.items()}
 
-    def _kept(self, placed: PlacedMembers, but: str) -> dict[int, list[_Kept]]:
+    def _kept(self, placed: SlotCounts, but: str) -> dict[int, list[_KeptSlots]]:
         """The vacant slots of all workloads but one, by NUMA node."""
-        kept: dict[int, list[_Kept]] = {}
+        kept: dict[int, list[_KeptSlots]] = {}
         for name, demand in self.demands.items():
             if name == but:
                 continue
             for slots in self.vacant(name, placed):
                 node = slots.numa_nodes.lowest
-                kept.setdefault(node, []).append(_Kept(self._losses[name].get(node, 0.0), demand, slots.count))
+                kept.setdefault(node, []).append(_KeptSlots(self._losses[name].get(node, 0.0), demand, slots.count))
         return kept
 
     @cached_property
@@ -121,7 +121,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptSlots:
     """So many slots kept, and what each loses that has to go."""
 
     lost: float
@@ -129,14 +129,14 @@ class _Kept:
     count: int
 
 
-def _left(room: Room, demand: Demand, kept: Sequence[_Kept]) -> Room:
+def _left(room: CpuAndMemory, demand: Demand, kept: Sequence[_KeptSlots]) -> CpuAndMemory:
     """What stays beside the demand and all that is kept; negative: so much is missing."""
     cpu = sum(slots.count * slots.demand.expected_milli for slots in kept)
     memory = sum(slots.count * slots.demand.memory for slots in kept)
     return room[0] - demand.expected_milli - cpu, room[1] - demand.memory - memory
 
 
-def _lost(left: Room, kept: Sequence[_Kept]) -> float:
+def _lost(left: CpuAndMemory, kept: Sequence[_KeptSlots]) -> float:
     """What those lose that have to go, the cheapest first, until nothing is missing."""
     cpu, memory = left
     lost = 0.0

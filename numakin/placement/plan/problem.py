@@ -27,7 +27,7 @@ Small, so that distances settle where the parts of a split group go, and never s
 Weights = Mapping[tuple[str, str], float]
 """What each pair of workloads exchanges in all (`Graph.weights`), taken as spread evenly over their replicas."""
 
-Room = tuple[int, int]
+CpuAndMemory = tuple[int, int]
 """CPU in millicores, memory in bytes."""
 
 
@@ -113,12 +113,12 @@ def nearness(machine: Machine, numa_node: int, other: int) -> float:
     return 1.0 if numa_node == other else REMOTE_SHARE * machine.closeness(numa_node, other)
 
 
-def free_room(machine: Machine, occupancy: Occupancy) -> dict[int, Room]:
+def free_room(machine: Machine, occupancy: Occupancy) -> dict[int, CpuAndMemory]:
     """What nobody has asked for or is expected to use, by NUMA node with CPUs."""
     return {cpu_node: room_on(machine, occupancy, cpu_node) for cpu_node in machine.cpu_nodes}
 
 
-def room_on(machine: Machine, occupancy: Occupancy, numa_node: int) -> Room:
+def room_on(machine: Machine, occupancy: Occupancy, numa_node: int) -> CpuAndMemory:
     """What nobody has asked for or is expected to use on one NUMA node with CPUs, with the memory that is nearest to
     it.
     """
@@ -129,7 +129,7 @@ def room_on(machine: Machine, occupancy: Occupancy, numa_node: int) -> Room:
     return 1000 * cpus - rows.get(numa_node, EMPTY).expected, free
 
 
-def fits(demand: Demand, room: Room) -> bool:
+def fits(demand: Demand, room: CpuAndMemory) -> bool:
     return demand.expected_milli <= room[0] and demand.memory <= room[1]
 
 

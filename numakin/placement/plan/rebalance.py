@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
-from numakin.placement.plan.chains import Chain, Move, Ways, better, chains, first_that_holds
+from numakin.placement.plan.chains import Chain, ChainMove, Ways, better, chains, first_that_holds
 from numakin.placement.plan.partition import PartitionState
 from numakin.placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
 from numakin.placement.plan.search import best_step
@@ -100,7 +100,7 @@ class _Reservations:
             for bin_, node in enumerate(machine.cpu_nodes)
         }
 
-    def ways(self, moves: Sequence[Move]) -> Ways:
+    def ways(self, moves: Sequence[ChainMove]) -> Ways:
         """The reservations that would be taken next for these moves, each with its target."""
         taken: Counter[tuple[int, int]] = Counter()
         ways = set()
@@ -118,7 +118,7 @@ class _Reservations:
 def best(
     state: PartitionState,
     budget: int,
-    ways_of: Callable[[Sequence[Move]], Ways],
+    ways_of: Callable[[Sequence[ChainMove]], Ways],
     declined: Container[Ways],
     least: float,
 ) -> Chain | None:
@@ -144,7 +144,7 @@ def best(
     )
 
 
-def _moves(kind: int, source: int, other: int, target: int) -> tuple[Move, ...]:
+def _moves(kind: int, source: int, other: int, target: int) -> tuple[ChainMove, ...]:
     """There, and back where another one (not negative) takes its place."""
     back = ((other, target, source),) if other >= 0 else ()
     return ((kind, source, target), *back)

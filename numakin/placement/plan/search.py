@@ -40,7 +40,7 @@ take twice the time that climbing takes, and gain less than a hundredth.
 """
 
 
-Declined = Callable[[int, int, int, int], bool]
+IsDeclined = Callable[[int, int, int, int], bool]
 """Of a kind, its source, the kind to swap with or -1, and the target: whether that step is not to be taken."""
 
 
@@ -113,7 +113,7 @@ def best_step(
     targets: Sequence[int],
     *,
     swaps: bool = True,
-    declined: Declined | None = None,
+    declined: IsDeclined | None = None,
     pays: float = 0.0,
 ) -> tuple[float, int, int]:
     """(gain, kind to swap with or -1, target) of the best step for one replica; nothing gains: (0, -1, source).
@@ -171,7 +171,7 @@ def _by_size(problem: PartitionProblem) -> PartitionState:
 
 
 @dataclass(eq=False, slots=True)
-class _Member:
+class _Replica:
     """A replica; replicas of one kind differ by identity."""
 
     kind: int
@@ -183,19 +183,19 @@ class _Crowd:
 
     def __init__(self, state: PartitionState) -> None:
         self.bins = state.nowhere
-        self.movable: list[_Member] = []
-        self.inside: list[list[_Member]] = [[] for _ in range(self.bins + 1)]
+        self.movable: list[_Replica] = []
+        self.inside: list[list[_Replica]] = [[] for _ in range(self.bins + 1)]
         self.peers = [list(pulls) for pulls in state.problem.pulls]
-        self.of_kind: list[list[_Member]] = [[] for _ in state.counts]
+        self.of_kind: list[list[_Replica]] = [[] for _ in state.counts]
         for kind, row in enumerate(state.counts):
             for bin_, count in enumerate(row):
-                members = [_Member(kind, bin_) for _ in range(count)]
+                members = [_Replica(kind, bin_) for _ in range(count)]
                 free = members[: state.movable(kind, bin_)]
                 self.of_kind[kind] += members
                 self.movable += free
                 self.inside[bin_] += free
 
-    def move(self, member: _Member, target: int) -> None:
+    def move(self, member: _Replica, target: int) -> None:
         self.inside[member.bin].remove(member)
         self.inside[target].append(member)
         member.bin = target
@@ -230,7 +230,7 @@ def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> Part
     return state
 
 
-def _target(crowd: _Crowd, member: _Member, draw: Callable[[], float]) -> int:
+def _target(crowd: _Crowd, member: _Replica, draw: Callable[[], float]) -> int:
     """Where a peer is, or anywhere."""
     near = crowd.peers[member.kind]
     if near and draw() < DRAWN:
@@ -241,8 +241,8 @@ def _target(crowd: _Crowd, member: _Member, draw: Callable[[], float]) -> int:
 
 
 def _partner(
-    state: PartitionState, crowd: _Crowd, member: _Member, target: int, draw: Callable[[], float]
-) -> _Member | None:
+    state: PartitionState, crowd: _Crowd, member: _Replica, target: int, draw: Callable[[], float]
+) -> _Replica | None:
     """Somebody there to change places with."""
     there = crowd.inside[target]
     if not there:
@@ -252,7 +252,7 @@ def _partner(
     return other if fitting else None
 
 
-def _take(state: PartitionState, crowd: _Crowd, member: _Member, other: _Member | None, target: int) -> None:
+def _take(state: PartitionState, crowd: _Crowd, member: _Replica, other: _Replica | None, target: int) -> None:
     source = member.bin
     state.move(member.kind, source, target)
     crowd.move(member, target)

@@ -10,7 +10,7 @@ from random import Random
 
 from numakin.placement.decide import relief
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from numakin.placement.model.demand import Budget, Demand
+from numakin.placement.model.demand import Demand, PodBudget
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
@@ -47,7 +47,7 @@ class History(Truth):
         self.pods[made.uid] = made
         if annotations and self._often(0.2):
             budget = self.draw.choice((1, 2, 3, 4))
-            self.budgets[made.uid] = Budget.of(1000 * budget, {"side": self.draw.choice((0, 1, 2))})
+            self.budgets[made.uid] = PodBudget.of(1000 * budget, {"side": self.draw.choice((0, 1, 2))})
             made.linux.pod_resources.CopyFrom(_limited(budget))
             if self._often(0.4):
                 self._tell_budget(made)

@@ -13,7 +13,7 @@ from random import Random
 from typing import Self
 
 from numakin.placement.model.cpuset import CpuSet
-from numakin.placement.model.demand import Budget
+from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
@@ -128,7 +128,7 @@ class Truth:
         self.failed = Failed()
         self.never_created: set[tuple[str, str]] = set()
         self.said: dict[str, CpuSet] = {}
-        self.budgets: dict[str, Budget] = {}
+        self.budgets: dict[str, PodBudget] = {}
         self.told: set[str] = set()
         self.stable: dict[str, CpuSet] = {}
         self.unwritten = self.full = self.released = False

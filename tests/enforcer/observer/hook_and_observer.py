@@ -7,7 +7,7 @@ from dataclasses import replace
 from enforcer.hook.outbox import Outbox
 from enforcer.local.learned import kin_table
 from enforcer.observer.kinship import WorkloadIndex, learned
-from enforcer.observer.moves.candidates import Budget, Rested, move_options, offer_of, steps_of
+from enforcer.observer.moves.candidates import MoveBudget, Rested, move_options, offer_of, steps_of
 from enforcer.observer.moves.declined import Declined
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.report.mirror import Mirror
@@ -19,7 +19,7 @@ from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import World, container, member
 
-BUDGET = Budget(2, 2)
+BUDGET = MoveBudget(2, 2)
 
 
 class Node:

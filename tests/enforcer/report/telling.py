@@ -20,7 +20,7 @@ def occupied(occupancy: Occupancy, name: str) -> Occupancy:
 def started(occupancy: Occupancy, session: str = "s1") -> Mirror:
     mirror = Mirror()
     mirror.started(local.Start(node="n1", session=session, machine=pb.Machine(name="m")))
-    mirror.reported(report_differences.report(None, report_differences.NodeState(occupancy, registered=True)))
+    mirror.reported(report_differences.report(None, report_differences.ReportedNode(occupancy, registered=True)))
     return mirror
 
 
@@ -28,8 +28,8 @@ def changed(mirror: Mirror, before: Occupancy, after: Occupancy, *pods: str) -> 
     decisions = [pb.DecisionRecord(pod=pod) for pod in pods]
     mirror.reported(
         report_differences.report(
-            report_differences.NodeState(before, registered=True),
-            report_differences.NodeState(after, registered=True),
+            report_differences.ReportedNode(before, registered=True),
+            report_differences.ReportedNode(after, registered=True),
             decisions,
         )
     )

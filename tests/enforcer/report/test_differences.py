@@ -134,7 +134,7 @@ def test_all_that_the_hook_decides_by_is_what_the_observer_and_the_extender_hold
     machine, empty = incoming.machine(received)
     view = NodeView("n1", "s1", "1", machine, empty)
     states = [
-        report_differences.NodeState(occupancy, registered=True, yielded=Yielded(at % 3, 4, at % 3 // 2))
+        report_differences.ReportedNode(occupancy, registered=True, yielded=Yielded(at % 3, 4, at % 3 // 2))
         for at, occupancy in enumerate(history(first, steps))
     ]
     reports = [report_differences.report(None, states[0])]
@@ -157,6 +157,6 @@ def test_another_hook_brings_its_operators_settings() -> None:
         local.Start(node="n1", session="s2", machine=convert.machine_to(MACHINE, reserved, Rules(everyone=True)))
     )
     mirror.reported(
-        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+        report_differences.report(None, report_differences.ReportedNode(Occupancy(generation=1), registered=True))
     )
     assert (mirror.occupancy.reserved, mirror.occupancy.rules) == (reserved, Rules(everyone=True))

@@ -35,7 +35,7 @@ def test_nothing_is_told_of_a_node_before_its_hook_has_told_everything() -> None
     backlog = welcomed(mirror)
     assert not backlog.changes()
     mirror.reported(
-        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+        report_differences.report(None, report_differences.ReportedNode(Occupancy(generation=1), registered=True))
     )
     assert backlog.changes()
 
@@ -60,8 +60,8 @@ def test_live_figures_and_the_runtimes_word_are_told_though_the_placements_are_t
     after = before.with_live(Live({0: 7, 1: 5}, {(0, 2 << 20): 0}, {1: 900}, {1: 0.5}, {8: True}))
     mirror.reported(
         report_differences.report(
-            report_differences.NodeState(before, registered=True),
-            report_differences.NodeState(after, registered=False),
+            report_differences.ReportedNode(before, registered=True),
+            report_differences.ReportedNode(after, registered=False),
             (),
         )
     )
@@ -77,7 +77,7 @@ def test_what_an_earlier_hook_read_is_forgotten() -> None:
     mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="other")))
     mirror.reported(
         report_differences.report(
-            None, report_differences.NodeState(Occupancy(live=Live(used_cpu={0: 1}), generation=1), registered=True)
+            None, report_differences.ReportedNode(Occupancy(live=Live(used_cpu={0: 1}), generation=1), registered=True)
         )
     )
     assert mirror.occupancy.live == Live(used_cpu={0: 1})
@@ -127,7 +127,7 @@ def test_another_hook_session_starts_from_nothing() -> None:
     assert backlog.hello("1").hello.acked_generation == 0
     assert not backlog.changes()
     mirror.reported(
-        report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+        report_differences.report(None, report_differences.ReportedNode(Occupancy(generation=1), registered=True))
     )
     machine, report = backlog.changes()
     assert (machine.machine.name, report.report.base_generation) == ("other", 0)

@@ -70,8 +70,8 @@ class TestEarlier:
         record = pb.DecisionRecord(pod=name, container=f"c-{name}", event=event)
         mirror.reported(
             report_differences.report(
-                report_differences.NodeState(before, registered=True),
-                report_differences.NodeState(after, registered=True),
+                report_differences.ReportedNode(before, registered=True),
+                report_differences.ReportedNode(after, registered=True),
                 [record],
             )
         )
@@ -118,14 +118,16 @@ class TestEarlier:
         mirror, occupancy = self.mirror()
         mirror.started(local.Start(node="n1", session="s2", machine=pb.Machine(name="m")))
         mirror.reported(
-            report_differences.report(None, report_differences.NodeState(occupancy.without_pod("a"), registered=True))
+            report_differences.report(
+                None, report_differences.ReportedNode(occupancy.without_pod("a"), registered=True)
+            )
         )
         assert self.earlier(mirror) == [("c-b", "create")]
 
     def test_they_outlive_the_observer_that_told_them(self) -> None:
         """The hook tells them to the next one."""
         _, occupancy = self.mirror()
-        whole = report_differences.report(None, report_differences.NodeState(occupancy, registered=True))
+        whole = report_differences.report(None, report_differences.ReportedNode(occupancy, registered=True))
         whole.earlier.append(pb.DecisionRecord(pod="a", container="c-a", event="create"))
         fresh = Mirror()
         fresh.started(local.Start(node="n1", session="s1", machine=pb.Machine(name="m")))

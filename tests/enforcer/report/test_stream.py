@@ -44,7 +44,7 @@ class Running:
         self.mirror.started(local.Start(node="n1", session="s", machine=pb.Machine(name="m")))
         self.occupancy = Occupancy(generation=1)
         self.mirror.reported(
-            report_differences.report(None, report_differences.NodeState(self.occupancy, registered=True))
+            report_differences.report(None, report_differences.ReportedNode(self.occupancy, registered=True))
         )
         self.lock = threading.Lock()
         self.expected: list[pb.Expect] = []
@@ -65,8 +65,8 @@ class Running:
         with self.lock:
             self.mirror.reported(
                 report_differences.report(
-                    report_differences.NodeState(before, registered=True),
-                    report_differences.NodeState(self.occupancy, registered=True),
+                    report_differences.ReportedNode(before, registered=True),
+                    report_differences.ReportedNode(self.occupancy, registered=True),
                     (),
                 )
             )
@@ -174,7 +174,7 @@ class Fleet:
         self.mirror = Mirror()
         self.mirror.started(local.Start(node="n1", session="s", machine=pb.Machine(name="m")))
         self.mirror.reported(
-            report_differences.report(None, report_differences.NodeState(Occupancy(generation=1), registered=True))
+            report_differences.report(None, report_differences.ReportedNode(Occupancy(generation=1), registered=True))
         )
         self.lock = threading.Lock()
         self.threads = threads()

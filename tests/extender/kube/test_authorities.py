@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.kube.tls import authorities
-from extender.kube.tls.authorities import CA_LIFE, SCHEDULER, Authority, Pair
+from extender.kube.tls.authorities import CA_LIFE, SCHEDULER, Authority, KeyPair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COPIED = timedelta(days=500)
@@ -93,11 +93,11 @@ def test_what_is_signed_lasts_and_is_due_as_it_should():
     assert not authorities.good(pair, other, NOW)
 
 
-def garbled(authority: Authority) -> list[Pair]:
+def garbled(authority: Authority) -> list[KeyPair]:
     good, other = authority.pair, authorities.renewed((), NOW)[0].pair
     return [
-        Pair(b"", b""), Pair(b"nonsense", good.key), Pair(good.cert, b"nonsense"), Pair(good.cert, other.key),
-        Pair(good.cert[:200], good.key), Pair(good.key, good.cert),
+        KeyPair(b"", b""), KeyPair(b"nonsense", good.key), KeyPair(good.cert, b"nonsense"), KeyPair(good.cert, other.key),
+        KeyPair(good.cert[:200], good.key), KeyPair(good.key, good.cert),
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
-from extender.kube.events import About, Event, Events
+from extender.kube.events import About, Events, KubeEvent
 from extender.kube.lease import Election, LeaseDurations
 from extender.kube.namespaces import namespaces
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
@@ -83,7 +83,7 @@ def events(times: int) -> Works:
         sent = Events(api, "me", threads=threads())
         sent.start()
         for _ in range(times):
-            sent.emit(Event(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
+            sent.emit(KubeEvent(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
         sent.stop()
         return sent.dropped == 0
 

@@ -3,12 +3,12 @@
 import pytest
 
 from extender.kube import events
-from extender.kube.events import About, Announced, Book, Event, Events, counted, rendered
+from extender.kube.events import About, Book, Events, KubeEvent, StandingEvent, counted, rendered
 from lab.standins.apiserver.faults import Answer
 from tests.supervised import threads
 
 POD = About("shop", "cart-1", "u1")
-PLACED = Event(POD, "NumaPlaced", "on NUMA node 1 of node-7, beside 3 members of shop/cart")
+PLACED = KubeEvent(POD, "NumaPlaced", "on NUMA node 1 of node-7, beside 3 members of shop/cart")
 
 
 def test_the_same_again_is_counted():
@@ -22,7 +22,7 @@ def test_the_same_again_is_counted():
 def test_another_message_is_another_event():
     book = Book()
     assert book.enter(PLACED, 1000).count == 1
-    other = Event(POD, "NumaPlaced", "on NUMA node 0")
+    other = KubeEvent(POD, "NumaPlaced", "on NUMA node 0")
     assert book.enter(other, 1000.1).count == 1
     assert book.enter(other, 1000.2).name != book.enter(PLACED, 1000.3).name
 
@@ -31,12 +31,16 @@ def test_figures_that_differ_make_no_other_event():
     """As a container is told that restarts again and again."""
     book = Book()
     received = [
-        book.enter(Event(POD, "NumaPlaced", f"room left {share} %", series="create app on NUMA node 1"), 1000 + share)
+        book.enter(
+            KubeEvent(POD, "NumaPlaced", f"room left {share} %", series="create app on NUMA node 1"), 1000 + share
+        )
         for share in range(5)
     ]
     assert {entry.name for entry in received} == {received[0].name}
     assert received[-1].count == 5
-    assert book.enter(Event(POD, "NumaPlaced", "room left 4 %", series="create app on NUMA node 0"), 1010).count == 1
+    assert (
+        book.enter(KubeEvent(POD, "NumaPlaced", "room left 4 %", series="create app on NUMA node 0"), 1010).count == 1
+    )
 
 
 def test_the_same_much_later_is_new():
@@ -56,13 +60,13 @@ def test_one_pods_events_do_not_take_anothers_place():
     book = Book()
     for _ in range(30):
         book.enter(PLACED, 1000)
-    assert book.enter(Event(About("shop", "other", "u2"), "NumaPlaced", "x"), 1000)
+    assert book.enter(KubeEvent(About("shop", "other", "u2"), "NumaPlaced", "x"), 1000)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(events, "REMEMBERED", 2)
     book = Book()
-    many = [Event(About("shop", f"p{n}", f"u{n}"), "NumaPlaced", "x") for n in range(3)]
+    many = [KubeEvent(About("shop", f"p{n}", f"u{n}"), "NumaPlaced", "x") for n in range(3)]
     for entry in many:
         book.enter(entry, 1000)
     assert book.enter(many[2], 1001).count == 2
@@ -70,9 +74,9 @@ def test_what_is_remembered_is_bounded(monkeypatch):
 
 
 def test_an_event_says_all_that_kubectl_shows():
-    assert rendered(PLACED, Announced("cart-1.1", 0, 0), "extender-0") == {
+    assert rendered(PLACED, StandingEvent("cart-1.1", 0, 0), "extender-0") == {
         "apiVersion": "v1",
-        "kind": "Event",
+        "kind": "KubeEvent",
         "metadata": {"name": "cart-1.1", "namespace": "shop"},
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "cart-1", "uid": "u1"},
         "reason": "NumaPlaced",
@@ -85,7 +89,7 @@ def test_an_event_says_all_that_kubectl_shows():
         "reportingComponent": "numakin",
         "reportingInstance": "extender-0",
     }
-    assert counted(PLACED, Announced("x", 0, 60, 3)) == {
+    assert counted(PLACED, StandingEvent("x", 0, 60, 3)) == {
         "count": 3,
         "lastTimestamp": "1970-01-01T00:01:00Z",
         "message": PLACED.message,
@@ -93,13 +97,13 @@ def test_an_event_says_all_that_kubectl_shows():
 
 
 def test_a_long_message_is_cut():
-    message = rendered(Event(POD, "R", "x" * 2000, warning=True), Announced("n", 0, 0), "h")["message"]
+    message = rendered(KubeEvent(POD, "R", "x" * 2000, warning=True), StandingEvent("n", 0, 0), "h")["message"]
     assert len(message) == events.LONGEST
     assert message.endswith("...")
 
 
 def test_the_longest_pod_name_leaves_room_for_the_events_own():
-    received = Book().enter(Event(About("s", "p" * 253, "u"), "R", "m"), 2_000_000_000)
+    received = Book().enter(KubeEvent(About("s", "p" * 253, "u"), "R", "m"), 2_000_000_000)
     assert len(received.name) <= 253
 
 
@@ -108,7 +112,7 @@ def received(server, api):
     """Emits these Events, and gives what is at the API server then."""
     server.create_pod("cart-1", "shop")
 
-    def tell(*some: Event, **options):
+    def tell(*some: KubeEvent, **options):
         teller = Events(api, "extender-0", **options, threads=threads())
         teller.start()
         for event in some:
@@ -121,7 +125,7 @@ def received(server, api):
 
 
 def test_events_reach_the_pod(received):
-    _, result = received(PLACED, PLACED, Event(POD, "NumaAnnotation", "annotation x", warning=True))
+    _, result = received(PLACED, PLACED, KubeEvent(POD, "NumaAnnotation", "annotation x", warning=True))
     assert [(entry["reason"], entry["type"], entry["count"]) for entry in result] == [
         ("NumaAnnotation", "Warning", 1),
         ("NumaPlaced", "Normal", 2),
@@ -130,7 +134,7 @@ def test_events_reach_the_pod(received):
 
 
 def test_the_latest_message_of_a_series_stands(received):
-    _, (result,) = received(*(Event(POD, "NumaPlaced", f"room left {share} %", series="x") for share in (7, 5)))
+    _, (result,) = received(*(KubeEvent(POD, "NumaPlaced", f"room left {share} %", series="x") for share in (7, 5)))
     assert (result["count"], result["message"]) == (2, "room left 5 %")
 
 
@@ -145,7 +149,7 @@ def test_an_event_that_has_ended_meanwhile_is_told_anew(server, received):
 @pytest.mark.parametrize("fault", [Answer(500), Answer(403, b"{}"), Answer(429, b"", {"Retry-After": "1"})])
 def test_what_can_not_be_told_is_dropped_and_counted(server, received, fault):
     server.order(fault, "create", "events")
-    teller, result = received(PLACED, Event(POD, "Other", "other"))
+    teller, result = received(PLACED, KubeEvent(POD, "Other", "other"))
     assert teller.dropped == 1
     assert [entry["reason"] for entry in result] == ["Other"]
 

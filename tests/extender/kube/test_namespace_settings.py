@@ -7,12 +7,12 @@ import pytest
 from extender.kube import namespace_settings as namespaces
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.state.pods import Changes
-from numakin.placement.namespaces import Settings
+from numakin.placement.namespaces import NamespaceTerms
 from numakin.placement.optin.quotas import Quota
 
 
 def row(name: str, most: int | None = None) -> NamespaceRow:
-    return NamespaceRow(name, settings=Settings(quota=Quota(most)))
+    return NamespaceRow(name, settings=NamespaceTerms(quota=Quota(most)))
 
 
 def test_settings_follow_the_objects():

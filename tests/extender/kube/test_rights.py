@@ -7,7 +7,7 @@ import pytest
 
 from extender.kube.api import Api, ApiError
 from extender.kube.config import connect
-from extender.kube.events import About, Event, Events
+from extender.kube.events import About, Events, KubeEvent
 from extender.kube.lease import Election, LeaseDurations
 from extender.kube.namespaces import namespaces
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
@@ -93,7 +93,7 @@ def test_it_may_tell_events_and_count_them(extender, server):
     received = Events(extender, "me", threads=threads())
     received.start()
     for _ in range(2):
-        received.emit(Event(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
+        received.emit(KubeEvent(About("shop", "cart-1", "u"), "NumaPlaced", "x"))
     received.stop()
     assert received.dropped == 0
     assert server.count("patch", "events") == 1

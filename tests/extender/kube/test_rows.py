@@ -6,7 +6,7 @@ import pytest
 
 from extender.kube.stream import nodes, pods, reduce, services
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
-from numakin.placement.model.demand import Budget
+from numakin.placement.model.demand import PodBudget
 from numakin.placement.traffic.mentions import NO_MENTIONS, mention
 
 
@@ -107,7 +107,7 @@ class TestResources:
         shown = {"name": "main", "resources": {"limits": {"cpu": "4", "memory": "1Gi"}}}
         result = changed(spec={"resources": own}, status={"containerStatuses": [shown]})
         assert result.containers[2].limits == {"memory": "1Gi"}
-        assert result.budget == Budget(4)
+        assert result.budget == PodBudget(4)
 
     def test_what_was_set_aside_goes_before_what_is_carried_out(self):
         result = changed(status={"containerStatuses": [{**RESIZED[0], "allocatedResources": {"cpu": "4"}}]})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planning import awaited
-from extender.planning.group_plan import Place
+from extender.planning.group_plan import NumaPlace
 from extender.planning.group_planner import GroupPlanner, Plans
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic
@@ -98,7 +98,7 @@ PAIRS = {(A, C): 2.0, (B, D): 2.0, (A, B): 1.0}
 """a and b come first; c will talk more with a, and d with b, than those do with each other."""
 
 
-def home(plans: Plans, name: str) -> Place:
+def home(plans: Plans, name: str) -> NumaPlace:
     (vacancy,) = plans[name]
     return vacancy.place
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from extender.cluster import Cluster
-from extender.planning.group_plan import GroupPlan, Place, Vacancy, make_plan, roomiest
+from extender.planning.group_plan import GroupPlan, NumaPlace, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
@@ -45,7 +45,7 @@ def other(numa_node: int, milli: int) -> Reservation:
     return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(cpu_milli=milli))
 
 
-def at(plan: GroupPlan) -> dict[str, list[Place]]:
+def at(plan: GroupPlan) -> dict[str, list[NumaPlace]]:
     return {name: [place for place, count in slots for _ in range(count)] for name, slots in plan.slots.items()}
 
 
@@ -68,11 +68,11 @@ def test_the_cut_between_machines_is_the_thinnest_too():
 def test_who_runs_stays_and_draws_the_others():
     there = reservation("c-0", "1", milli=4000)
     result = at(make_plan([view("n1"), view("n2", there)], FOUR, PAIRS, {"c-0": C}, {}))
-    assert result[C] == result[D] == [Place("n2", 1)]
+    assert result[C] == result[D] == [NumaPlace("n2", 1)]
 
 
 def test_room_that_other_plans_count_on_is_not_planned_again():
-    taken = {Place("n1", 0): (8000, 0), Place("n1", 1): (4001, 0)}
+    taken = {NumaPlace("n1", 0): (8000, 0), NumaPlace("n1", 1): (4001, 0)}
     result = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, taken))
     assert {place.node for places in result.values() for place in places} == {"n2"}
 
@@ -80,7 +80,7 @@ def test_room_that_other_plans_count_on_is_not_planned_again():
 def test_a_group_begins_where_most_room_is():
     pair = [Workload(name, HALF, 1) for name in (A, B)]
     result = at(make_plan([view("n1", other(0, 1000))], pair, {(A, B): 1.0}, {}, {}))
-    assert result == {A: [Place("n1", 1)], B: [Place("n1", 1)]}
+    assert result == {A: [NumaPlace("n1", 1)], B: [NumaPlace("n1", 1)]}
 
 
 @pytest.mark.parametrize(("unseen", "home"), [("", 1), ("default/shop", 2)])
@@ -93,12 +93,12 @@ def test_a_group_whose_traffic_was_not_seen_leaves_its_neighbour_to_who_lives_th
     node = NodeView("n1", "s", "1", replace(machine(4), numa_nodes=numa_nodes), occupancy)
     workloads = [Workload(A, Demand(cpu_milli=8000), 1), Workload(B, HALF, 1)]
     result = at(make_plan([node], workloads, {(A, B): 1.0}, {"a-0": A}, {}, unseen=unseen))
-    assert result[B] == [Place("n1", home)]
+    assert result[B] == [NumaPlace("n1", home)]
 
 
 def test_a_plan_changes_only_when_that_pays():
     views = [view("n1"), view("n2")]
-    before = GroupPlan({name: (Vacancy(Place("n2", name in {C, D}), 1),) for name in (A, B, C, D)})
+    before = GroupPlan({name: (Vacancy(NumaPlace("n2", name in {C, D}), 1),) for name in (A, B, C, D)})
     assert at(make_plan(views, FOUR, PAIRS, {}, {}, previous=before)) == at(before)
 
 
@@ -112,7 +112,7 @@ def test_machines_with_members_are_looked_at_first_and_then_the_roomiest_until_t
     views = [view("full", other(0, 7000), other(1, 7000)), view("half", other(0, 4000)), view("free"), view("more")]
     assert [entry.name for entry in roomiest(views, {"full": 1}, {}, 8000)] == ["full", "free"]
     assert [entry.name for entry in roomiest(views, {}, {}, 16_000)] == ["free", "half"]
-    kept = {Place("free", numa_node): (6000, 0) for numa_node in (0, 1)}
+    kept = {NumaPlace("free", numa_node): (6000, 0) for numa_node in (0, 1)}
     assert [entry.name for entry in roomiest(views, {}, kept, 8000)] == ["half"]
 
 
@@ -163,7 +163,7 @@ def test_a_workload_that_was_not_seen_to_talk_has_a_slot_beside_those_of_its_gro
     world.slots, world.declared = {"a-0": "1"}, dict.fromkeys((A, C, E), "default/shop")
     world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {C: 10.0}, C: {A: 10.0}}
     world.plans(a=1, e=1)
-    assert [place for place, _ in world.known[E]] == [Place("n1", 1)]
+    assert [place for place, _ in world.known[E]] == [NumaPlace("n1", 1)]
     world.declared[E] = "default/other"
     world.plans(a=1, e=1)
     assert E not in world.known, "of its own group nobody talks"
@@ -176,7 +176,7 @@ def test_who_talks_outside_its_group_alone_is_not_taken_for_silent(stranger):
     world.slots, world.declared = {"a-0": "1"}, dict.fromkeys((A, E), "default/shop")
     world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {stranger: 10.0}, stranger: {A: 10.0}}
     world.plans(a=1, e=1)
-    assert [place for place, _ in world.known[E]] == [Place("n1", 1)]
+    assert [place for place, _ in world.known[E]] == [NumaPlace("n1", 1)]
 
 
 def test_one_that_names_no_group_is_not_planned_for_before_it_talks(world):
@@ -201,7 +201,7 @@ def test_a_plan_is_kept_while_what_it_was_made_of_is(world):
     world.slots = {"a-0": "0", "d-0": "1"}
     world.plans(a=1, b=1, c=1, d=1)
     before = world.known
-    assert before[B][0].place == Place("n1", 0)
+    assert before[B][0].place == NumaPlace("n1", 0)
     world.slots["x-0"] = "0"
     world.plans(a=1, b=1, c=1, d=1)
     assert world.known == before
@@ -267,14 +267,14 @@ def test_newcomers_follow_the_plan_in_any_order(cluster: Cluster):
 
 
 def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
-    cluster._nodes.plans = {A: (Vacancy(Place("n2", 1), 1),)}
+    cluster._nodes.plans = {A: (Vacancy(NumaPlace("n2", 1), 1),)}
     assert arrive(cluster, "a") == ("n2", "1")
     assert [str(row.kin.planned) for row in cluster.score(cluster.wanted(newcomer("a", 1)), ["n1", "n2"]).rows] == [
         "",
         "",
     ]
     full = reservation("x", "1", milli=5000)
-    cluster._nodes.plans = {B: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n1", 0), 1))}
+    cluster._nodes.plans = {B: (Vacancy(NumaPlace("n1", 1), 1), Vacancy(NumaPlace("n1", 0), 1))}
     tell(cluster, "n1", full, generation=2)
     assert arrive(cluster, "b") == ("n1", "0")
 
@@ -282,12 +282,12 @@ def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
 def test_a_planned_slot_is_passed_over_for_want_of_memory_too(cluster: Cluster):
     hungry = replace(newcomer("a"), containers=pod("p", cpu="1", memory="3Gi").containers)
     tell(cluster, "n1", replace(reservation("x", "1"), demand=Demand(cpu_milli=0, memory=14 * GIB)), generation=2)
-    cluster._nodes.plans = {A: (Vacancy(Place("n1", 1), 1), Vacancy(Place("n2", 0), 1))}
+    cluster._nodes.plans = {A: (Vacancy(NumaPlace("n1", 1), 1), Vacancy(NumaPlace("n2", 0), 1))}
     rows = cluster.score(cluster.wanted(hungry), ["n1", "n2"]).rows
     assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
 
 
 def test_a_nomination_on_another_node_knows_nothing_of_the_slot(cluster: Cluster):
-    cluster._nodes.plans = {A: (Vacancy(Place("n2", 1), 1),)}
+    cluster._nodes.plans = {A: (Vacancy(NumaPlace("n2", 1), 1),)}
     (nomination,) = cluster.apply_pods(Changes(rows=(replace(newcomer("a"), node="n1"),)))
     assert (nomination.kin.planned, nomination.kin.elsewhere) == (NumaSet(), 0.0)

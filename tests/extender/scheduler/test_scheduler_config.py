@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from extender.cluster import Cluster
-from extender.config import Config
+from extender.config import ExtenderConfig
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.serving.limits import KEEPALIVE_S
@@ -63,7 +63,7 @@ def test_a_pod_is_one_call_where_nothing_is_refused():
 
 def test_the_port_is_the_extenders_default(config):
     (extender,) = config["extenders"]
-    assert extender["urlPrefix"].endswith(":" + Config().listen.rpartition(":")[2])
+    assert extender["urlPrefix"].endswith(":" + ExtenderConfig().listen.rpartition(":")[2])
 
 
 def test_idle_connections_outlive_kube_schedulers():

@@ -75,5 +75,5 @@ def test_pods_that_would_not_make_room_are_left_alone(cluster: Cluster, stays):
 
 
 def test_a_bounded_number_of_decisions_is_made(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(victims.Budget, "take", lambda _self: False)
+    monkeypatch.setattr(victims.DecisionBudget, "take", lambda _self: False)
     assert chosen(cluster, "low0", "low1") is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from extender.state.pod_index import LINGER_S, Address, address
+from extender.state.pod_index import LINGER_S, RemoteEnd, address
 from extender.state.pods import Changes
 from extender.traffic import graph as cluster_graph
 from extender.traffic.graph import WAIT_S, ClusterGraph
@@ -19,12 +19,12 @@ from tests.extender.traffic.talking import flow, pod
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [
-        ("10.0.0.7", Address("10.0.0.7")),
-        ("10.0.0.7:80", Address("10.0.0.7", 80)),
-        ("fd00::1", Address("fd00::1")),
-        ("[fd00::1]:80", Address("fd00::1", 80)),
-        ("[FD00:0::1]:80", Address("fd00::1", 80)),
-        ("[::ffff:10.0.0.7]:80", Address("10.0.0.7", 80)),
+        ("10.0.0.7", RemoteEnd("10.0.0.7")),
+        ("10.0.0.7:80", RemoteEnd("10.0.0.7", 80)),
+        ("fd00::1", RemoteEnd("fd00::1")),
+        ("[fd00::1]:80", RemoteEnd("fd00::1", 80)),
+        ("[FD00:0::1]:80", RemoteEnd("fd00::1", 80)),
+        ("[::ffff:10.0.0.7]:80", RemoteEnd("10.0.0.7", 80)),
         ("8d5c3f0e-7a41-4a8e-9f0c-4f3b7e8a2a11", None),
         ("0123456789abcdef0123456789abcdef", None),
         ("10.0.0.7:http", None),

@@ -14,7 +14,7 @@ from extender.state.pods import Changes, ServiceRow
 from extender.traffic import priors as module
 from extender.traffic.permitted import PERMITTED
 from extender.traffic.priors import FADED, HALF_LIFE_S
-from numakin.placement.namespaces import Namespaces, Settings
+from numakin.placement.namespaces import Namespaces, NamespaceTerms
 from tests.extender.traffic.permitting import EVERYBODY, SHOP, WEAK, app, edges, of, pod, policy, priors, where
 
 
@@ -122,9 +122,9 @@ PODS = (pod("cart"), pod("pay", "bank"), pod("pay", "fake"), pod("web"))
 BY_LABEL = {"namespaceSelector": of(team="money"), "podSelector": of(app="pay")}
 BY_NAME = {"namespaceSelector": of(**{"kubernetes.io/metadata.name": "bank"}), "podSelector": of(app="pay")}
 JOINED = {
-    "shop": Settings(frozenset({"bank"}), labels={"team": "money"}),
-    "bank": Settings(frozenset({"*"}), labels={"team": "money"}),
-    "fake": Settings(frozenset({"shop"}), labels={"team": "money"}),
+    "shop": NamespaceTerms(frozenset({"bank"}), labels={"team": "money"}),
+    "bank": NamespaceTerms(frozenset({"*"}), labels={"team": "money"}),
+    "fake": NamespaceTerms(frozenset({"shop"}), labels={"team": "money"}),
 }
 """shop and bank allow each other; fake is allowed by nobody."""
 
@@ -132,7 +132,7 @@ JOINED = {
 class TestNamespaces:
     """A rule by namespaces counts where both have let the other's pods be kin."""
 
-    def weights(self, peer: Mapping[str, Any], **settings: Settings):
+    def weights(self, peer: Mapping[str, Any], **settings: NamespaceTerms):
         expected = priors(PODS, policy(of(app="cart"), ingress=[{"from": [peer]}]))
         expected.governed_by(Namespaces(settings))
         return edges(expected, PODS)

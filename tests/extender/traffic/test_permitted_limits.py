@@ -10,7 +10,7 @@ from extender.traffic.limits import (
     WORKLOADS_SEARCHED,
     WORKLOADS_SELECTED,
 )
-from numakin.placement.namespaces import Namespaces, Settings
+from numakin.placement.namespaces import Namespaces, NamespaceTerms
 from tests.extender.traffic.permitting import EVERYBODY, SHOP, WEAK, app, edges, of, pod, policy, priors, where
 
 
@@ -47,7 +47,7 @@ class TestLimits:
 
     def test_of_workloads_that_it_means_in_several_namespaces(self):
         pods = tuple(pod(f"p{number}", space, tier="db") for space in ("bank", "mint") for number in range(5))
-        joined = Namespaces({name: Settings(frozenset({"*"})) for name in ("shop", "bank", "mint")})
+        joined = Namespaces({name: NamespaceTerms(frozenset({"*"})) for name in ("shop", "bank", "mint")})
         peer = {"namespaceSelector": EVERYBODY, "podSelector": of(tier="db")}
         expected = priors((*SHOP, *pods), policy(of(app="cart"), ingress=[{"from": [peer]}]))
         expected.governed_by(joined)

@@ -13,7 +13,7 @@ from extender.state.groups import locality
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
-from extender.views.group_metrics import GroupGauges, Room, possible
+from extender.views.group_metrics import GroupGauges, NumaNodeSize, possible
 from extender.views.group_sums import MemberSum
 from extender.views.readout import members
 from numakin.placement.model.cpuset import NumaSet
@@ -22,7 +22,7 @@ from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprin
 from tests.machines import GIB, SMALL
 from tests.numakin.placement.asking import demand
 
-LARGEST = Room.of(SMALL)
+LARGEST = NumaNodeSize.of(SMALL)
 NODES = ("n1", "n2", "n3")
 
 
@@ -62,7 +62,7 @@ def test_what_is_reached_is_never_more_where_everybody_fits() -> None:
 
 
 def test_without_any_machine_nothing_is_possible() -> None:
-    assert possible(group(0, 0, of=demand(1)), Room()) == 0.0
+    assert possible(group(0, 0, of=demand(1)), NumaNodeSize()) == 0.0
 
 
 def shown(gauges: GroupGauges) -> dict[str, float]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from numakin.placement.namespaces import NOTHING, Namespaces, Settings, read
+from numakin.placement.namespaces import NOTHING, Namespaces, NamespaceTerms, read
 from numakin.placement.optin.quotas import Quota
 
 
 def test_settings_are_read_from_annotations():
     annotations = {"numakin.io/affinity-with": "shop,web", "numakin.io/max-exclusive-cpus": "8", "team": "x"}
-    assert read(annotations) == (Settings(frozenset({"shop", "web"}), Quota(8)), ())
+    assert read(annotations) == (NamespaceTerms(frozenset({"shop", "web"}), Quota(8)), ())
     assert read({"team": "x"}) == (NOTHING, ())
 
 
 def test_what_is_not_taken_is_named():
     settings, problems = read({"numakin.io/affinity-with": "shop,No One", "numakin.io/max-group-size": "many"})
-    assert settings == Settings(frozenset({"shop"}), Quota(group_size=0))
+    assert settings == NamespaceTerms(frozenset({"shop"}), Quota(group_size=0))
     assert problems == (
         (
             "annotation numakin.io/max-group-size: 'many' is not allowed, and counts as the least; "
@@ -28,6 +28,8 @@ def test_what_is_not_taken_is_named():
 
 
 def test_each_half_gets_its_part():
-    both = Namespaces({"a": Settings(frozenset({"b"})), "b": Settings(frozenset({"a"}), Quota(0)), "c": NOTHING})
+    both = Namespaces(
+        {"a": NamespaceTerms(frozenset({"b"})), "b": NamespaceTerms(frozenset({"a"}), Quota(0)), "c": NOTHING}
+    )
     assert both.tenancy.together("a", "b")
     assert both.quotas == {"b": Quota(0)}

@@ -12,7 +12,7 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.names import NAMESPACE_LENGTH
 from numakin.placement.model.rules import Rules
-from numakin.placement.namespaces import Namespaces, Settings
+from numakin.placement.namespaces import Namespaces, NamespaceTerms
 from numakin.placement.optin.options import Pool
 from numakin.placement.optin.quotas import KEYS, Quota
 from numakin.placement.state.occupancy import Allocation, Part, Reservation
@@ -138,7 +138,7 @@ def _sent(message):
 
 
 settings_of_namespaces = st.builds(
-    Settings,
+    NamespaceTerms,
     st.frozensets(names, max_size=3),
     st.builds(
         Quota,
@@ -156,9 +156,9 @@ def test_namespaces_read_back(settings):
 
 
 def test_the_most_namespaces_with_the_most_names_fit_into_one_message():
-    longest = {f"n{number:0{NAMESPACE_LENGTH - 1}d}": Settings() for number in range(bounds.NAMESPACES)}
+    longest = {f"n{number:0{NAMESPACE_LENGTH - 1}d}": NamespaceTerms() for number in range(bounds.NAMESPACES)}
     names = frozenset([*longest][:MOST_NAMES])
-    full = Settings(names, Quota(1_000_000, 10_000, frozenset(KEYS)))
+    full = NamespaceTerms(names, Quota(1_000_000, 10_000, frozenset(KEYS)))
     assert convert.namespaces_to(Namespaces(dict.fromkeys(longest, full))).ByteSize() < bounds.MESSAGE_BYTES
 
 

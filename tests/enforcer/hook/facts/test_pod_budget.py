@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.hook.facts.pod_budget import NOTHING, Own, Settings, asked_by_itself, own_resources
+from enforcer.hook.facts.pod_budget import NOTHING, Own, ResourceSettings, asked_by_itself, own_resources
 from enforcer.hook.ownership.checkpoint import Past
-from numakin.placement.model.demand import Budget
+from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
@@ -16,35 +16,39 @@ from tests.enforcer.hook.world import World, member
 
 MIB = 1 << 20
 
-BOTH = Settings(1000, 1000, 64 * MIB)
+BOTH = ResourceSettings(1000, 1000, 64 * MIB)
 """Seen with kubelet 1.36.2 and containerd 2.3.4: of the sandbox of a pod with requests = limits = 1 CPU and 64 MiB, and
 of each of its containers, which ask for nothing.
 """
 
-UNSET = Settings()
+UNSET = ResourceSettings()
 """Seen there too: of the containers of a pod that has requests alone."""
 
 
-def limited(cpu: int, *, limit: int | None = None, memory: int | None = 64 * MIB) -> Settings:
-    return Settings(cpu, limit or cpu, memory)
+def limited(cpu: int, *, limit: int | None = None, memory: int | None = 64 * MIB) -> ResourceSettings:
+    return ResourceSettings(cpu, limit or cpu, memory)
 
 
 @pytest.mark.parametrize(
     ("pod", "containers", "expected"),
     [
-        (BOTH, {"a": BOTH, "b": BOTH}, Own(Budget(1), frozenset("ab"), memory=True)),
+        (BOTH, {"a": BOTH, "b": BOTH}, Own(PodBudget(1), frozenset("ab"), memory=True)),
         (BOTH, {"a": BOTH}, NOTHING),
-        (Settings(700), {"a": UNSET, "b": UNSET}, NOTHING),
-        (limited(4000), {"a": limited(4000), "b": limited(1000)}, Own(Budget(4, (("b", 1),)), frozenset("a"), True)),
-        (limited(4000), {"a": limited(4000), "b": limited(1500)}, Own(Budget(4), frozenset("a"), True)),
-        (limited(4000), {"a": limited(500, limit=4000), "b": limited(4000)}, Own(Budget(4), frozenset("ab"), True)),
+        (ResourceSettings(700), {"a": UNSET, "b": UNSET}, NOTHING),
+        (limited(4000), {"a": limited(4000), "b": limited(1000)}, Own(PodBudget(4, (("b", 1),)), frozenset("a"), True)),
+        (limited(4000), {"a": limited(4000), "b": limited(1500)}, Own(PodBudget(4), frozenset("a"), True)),
+        (limited(4000), {"a": limited(500, limit=4000), "b": limited(4000)}, Own(PodBudget(4), frozenset("ab"), True)),
         (limited(2000, memory=None), {"a": limited(2000, memory=None), "b": UNSET}, NOTHING),
         (limited(2000), {"a": limited(1000, memory=32 * MIB), "b": limited(1000, memory=32 * MIB)}, NOTHING),
         (limited(2000), {"a": limited(1000), "b": limited(1000)}, Own(memory=True)),
-        (Settings(1000, 2000), {"a": Settings(0, 2000), "b": Settings(500, 2000)}, Own(Budget(1), frozenset("ab"))),
+        (
+            ResourceSettings(1000, 2000),
+            {"a": ResourceSettings(0, 2000), "b": ResourceSettings(500, 2000)},
+            Own(PodBudget(1), frozenset("ab")),
+        ),
         (limited(2000), {"a": limited(3000), "b": limited(1000)}, Own(memory=True)),
-        (Settings(), {"a": UNSET, "b": UNSET}, NOTHING),
-        (Settings(), {}, NOTHING),
+        (ResourceSettings(), {"a": UNSET, "b": UNSET}, NOTHING),
+        (ResourceSettings(), {}, NOTHING),
     ],
     ids=[
         "both are given the pod's limits",
@@ -63,15 +67,15 @@ def limited(cpu: int, *, limit: int | None = None, memory: int | None = 64 * MIB
     ],
 )
 def test_a_limit_is_the_pod_s_own_where_a_container_has_the_very_same_and_all_together_have_more(
-    pod: Settings, containers: dict[str, Settings], expected: Own
+    pod: ResourceSettings, containers: dict[str, ResourceSettings], expected: Own
 ):
     assert own_resources(pod, containers) == expected
 
 
 @pytest.mark.parametrize(
-    ("container", "milli"), [(BOTH, 0), (Settings(500, 1000), 500), (Settings(0, 1000), 0)], ids=str
+    ("container", "milli"), [(BOTH, 0), (ResourceSettings(500, 1000), 500), (ResourceSettings(0, 1000), 0)], ids=str
 )
-def test_what_a_container_asks_for_that_was_given_the_pod_s_limit(container: Settings, milli: int):
+def test_what_a_container_asks_for_that_was_given_the_pod_s_limit(container: ResourceSettings, milli: int):
     assert asked_by_itself(BOTH, container) == milli
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from enforcer.hook.facts.pods import Claim
 from enforcer.local.learned import plan_to
-from enforcer.local.report_differences import NodeState, report
+from enforcer.local.report_differences import ReportedNode, report
 from extender.reports import incoming
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
@@ -173,6 +173,6 @@ def test_whatever_goes_and_comes_everything_lies_on_what_is_there(
             taken |= allocation.exclusive
         for allocation in occupancy.allocations.values():
             assert allocation.exclusive or allocation.cpus.isdisjoint(taken)
-        incoming.report(report(None, NodeState(occupancy, registered=True)), machine)
+        incoming.report(report(None, ReportedNode(occupancy, registered=True)), machine)
         assert occupancy.load(machine) == replace(occupancy, index=type(occupancy.index)()).on(machine).load(machine)
     assert world.agent.records.counts["failed"] == 0

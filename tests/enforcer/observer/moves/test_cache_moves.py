@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from enforcer.observer.moves.candidates import REST, Budget
+from enforcer.observer.moves.candidates import REST, MoveBudget
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.live_usage import Live
 from numakin.wire import report_pb2 as pb
@@ -71,7 +71,7 @@ def test_two_who_would_lose_each_other_go_together(node: Caches) -> None:
     node.start("c", move="never")
     assert len(set(node.caches("ab"))) == 1
     node.talk = {("uid-a", "uid-b"): 1e5, ("uid-a", "uid-c"): 6e4, ("uid-b", "uid-c"): 6e4}
-    node.budget = Budget(2, 4)
+    node.budget = MoveBudget(2, 4)
     cache = node.caches("c")
     assert [node.round() for _ in range(2 * REST)].count(2) == 1
     assert node.caches("ab") == [*cache, *cache]

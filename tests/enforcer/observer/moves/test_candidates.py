@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from enforcer.observer.moves.candidates import REST, SAVED, Allowance, Budget, Rested, move_options, offer_of, steps_of
+from enforcer.observer.moves.candidates import (
+    REST,
+    SAVED,
+    Allowance,
+    MoveBudget,
+    Rested,
+    move_options,
+    offer_of,
+    steps_of,
+)
 from enforcer.observer.planning_thread import PlanningInput
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
@@ -28,7 +37,7 @@ def after(
     for _ in range(windows):
         movable = rested.movable(occupancy, wishes, kin)
     situation = PlanningInput(occupancy, [], {}, talk, movable)
-    result = offer_of(steps_of(SMALL, situation, Budget(budget, budget)), situation)
+    result = offer_of(steps_of(SMALL, situation, MoveBudget(budget, budget)), situation)
     return [[(way.reservation, way.source, way.target) for way in step.ways] for step in result.steps]
 
 
@@ -131,7 +140,7 @@ def test_a_budget_of_none_moves_nobody() -> None:
 def test_moves_tell_what_they_were_looked_for_in() -> None:
     occupancy = at(c="0", d="1")
     situation = PlanningInput(occupancy, [], {}, {**TALK, ("c", "gone"): 5e3}, frozenset("d"))
-    result = offer_of(steps_of(SMALL, situation, Budget(2, 2)), situation)
+    result = offer_of(steps_of(SMALL, situation, MoveBudget(2, 2)), situation)
     assert (result.generation, result.traffic) == (occupancy.generation, 1e4)
 
 
@@ -158,14 +167,14 @@ class TestAllowance:
     def test_so_many_a_window_and_what_was_not_used_for_a_while(self):
         allowance = Allowance(2)
         assert [allowance.now() for _ in range(SAVED + 2)] == [
-            Budget(2, saved) for saved in (2, 4, 6, 8, 10, 12, 12, 12)
+            MoveBudget(2, saved) for saved in (2, 4, 6, 8, 10, 12, 12, 12)
         ]
 
     def test_what_was_offered_is_used(self):
         allowance = Allowance(2)
-        assert [allowance.now(), allowance.now()] == [Budget(2, 2), Budget(2, 4)]
+        assert [allowance.now(), allowance.now()] == [MoveBudget(2, 2), MoveBudget(2, 4)]
         allowance.used(local.Moves(steps=[local.Moves.Step(ways=[local.Moves.Way()] * 3)]))
-        assert allowance.now() == Budget(2, 3)
+        assert allowance.now() == MoveBudget(2, 3)
 
     def test_without_a_budget_nobody_moves(self):
-        assert [Allowance(0).now() for _ in range(3)] == [Budget(0, 0)] * 3
+        assert [Allowance(0).now() for _ in range(3)] == [MoveBudget(0, 0)] * 3

@@ -17,7 +17,7 @@ from enforcer.report.stream import Endpoint
 from extender.cluster import Cluster
 from extender.kube.api import Api
 from extender.kube.config import connect
-from extender.kube.tls.authorities import CA_LIFE, Authority, Pair
+from extender.kube.tls.authorities import CA_LIFE, Authority, KeyPair
 from extender.kube.tls.own_ca import BUNDLE, CA_SECRET, OwnCa
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
@@ -92,7 +92,7 @@ class Site:
 
     def years_pass(self, age: timedelta) -> None:
         """The first authority is as old by now; every replica has seen it so."""
-        first = Authority.read(Pair(self.secret()["0.crt"], self.secret()["0.key"]))
+        first = Authority.read(KeyPair(self.secret()["0.crt"], self.secret()["0.key"]))
         self.put({**self.secret(), "0.crt": aged(first, age).pair.cert})
         self.own.ensure()
 

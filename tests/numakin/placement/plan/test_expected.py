@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numakin.placement.plan.expected import PEAK_S, Announced, Peak
+from numakin.placement.plan.expected import PEAK_S, ExpectedPods, Peak
 
 
 def test_as_many_as_there_were_at_most_lately():
@@ -28,6 +28,6 @@ def test_what_is_scaled_to_nothing_is_expected_back_as_it_was():
 
 @given(replicas=st.integers(0, 500), bound=st.integers(0, 500), unbound=st.integers(0, 500))
 def test_no_fewer_than_are_bound_and_no_more_than_there_can_be(replicas, bound, unbound):
-    expected = Announced(bound, unbound).limits(replicas)
+    expected = ExpectedPods(bound, unbound).limits(replicas)
     assert bound <= expected <= bound + unbound
     assert expected == replicas or not bound <= replicas <= bound + unbound

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.decide import Kin, Request, decide
-from numakin.placement.model.demand import Budget
+from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
 from numakin.placement.optin.parsing import Cpus, Scope
 from numakin.placement.state.occupancy import Occupancy
@@ -29,7 +29,7 @@ def part(
 ) -> Request:
     """A container of a pod of `of` CPUs. cpu: what it asks for itself."""
     own = asks(pod, cpu, 0, name=name, pod_demand=demand(of), **{**EXCLUSIVE, **more})
-    return replace(own, budget=Budget.of(int(of * 1000), dict(slices)))
+    return replace(own, budget=PodBudget.of(int(of * 1000), dict(slices)))
 
 
 def held(occupancy: Occupancy) -> dict[str, str]:
