@@ -14,15 +14,18 @@ from zlib import crc32
 
 import msgspec
 
+from extender.state import told_groups
 from extender.state.pod_json import (
     NO_RESOURCES,
     Container,
     OwnerReference,
     Resources,
     SchedulingGroup,
+    WorkloadRef,
     amounts,
     container_row,
     controller,
+    scheduled_with,
 )
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
 from numakin.placement.model.workload import NODE, top_owner
@@ -79,6 +82,7 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     init_containers: list[_ContainerSpec] | None = None
     resources: Resources | None = None
     scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
 
 
 class _PodCondition(msgspec.Struct, rename="camel"):
@@ -174,7 +178,7 @@ class PodRows:
             mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NO_MENTIONS,
             leaving=metadata.deletion_timestamp is not None,
             nominated=intern(status.nominated_node_name or ""),
-            scheduling_group=spec.scheduling_group.name if spec.scheduling_group else "",
+            scheduling_group=scheduled_with(spec.scheduling_group, spec.workload_ref),
             unscheduled=status.unscheduled if member else 0,
         )
 
@@ -279,11 +283,13 @@ def _shared(labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _read_here(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Those whose domain is numakin's, and Katalyst's beside an opt-in: without one they mean nothing."""
+    """Those whose domain is numakin's, and beside an opt-in Katalyst's and those with a size: without one they mean
+    nothing.
+    """
     given = annotations or _NOTHING
     ours = {key: value for key, value in given.items() if DOMAIN in key.partition("/")[0]}
     if opted_in(ours):
-        ours |= {key: given[key] for key in katalyst.KEYS if key in given}
+        ours |= {key: given[key] for key in (*katalyst.KEYS, *told_groups.SIZES) if key in given}
     return ours or _NOTHING
 
 

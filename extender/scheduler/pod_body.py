@@ -9,9 +9,11 @@ from extender.state.pod_json import (
     OwnerReference,
     Resources,
     SchedulingGroup,
+    WorkloadRef,
     amounts,
     container_row,
     controller,
+    scheduled_with,
 )
 from extender.state.pods import PodRow, owner_row
 from numakin.placement.model import names as names_rules
@@ -41,6 +43,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     priority: int | None = None
     resources: Resources | None = None
     scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
 
 
 class PodBody(msgspec.Struct):
@@ -52,12 +55,13 @@ class PodBody(msgspec.Struct):
 
 def row(pod: PodBody) -> PodRow:
     meta, spec = pod.metadata, pod.spec
+    gang = scheduled_with(spec.scheduling_group, spec.workload_ref)
     for path, text, rule in (
         ("metadata.name", meta.name, names_rules.is_object),
         ("metadata.namespace", meta.namespace or "default", names_rules.is_label),
         ("metadata.uid", meta.uid or "none", names_rules.is_id),
         ("spec.nodeName", spec.node_name or "none", names_rules.is_object),
-        ("spec.schedulingGroup.podGroupName", _gang(spec) or "none", names_rules.is_object),
+        ("spec.schedulingGroup", gang or "none", names_rules.is_object),
     ):
         if not rule(text):
             raise BadRequest(f"Pod.{path}: {shown(text)} is no name that the API server takes")
@@ -81,12 +85,8 @@ def row(pod: PodBody) -> PodRow:
         labels=labels,
         requests=amounts(spec.resources.requests if spec.resources else None),
         limits=amounts(spec.resources.limits if spec.resources else None),
-        scheduling_group=_gang(spec),
+        scheduling_group=gang,
     )
-
-
-def _gang(spec: _Spec) -> str:
-    return spec.scheduling_group.name if spec.scheduling_group else ""
 
 
 def shown(text: str) -> str:

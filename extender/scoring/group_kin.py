@@ -60,9 +60,11 @@ def member_kins(want: Wanted, groups: GroupMembers, waiting: int) -> Kins:
 
 def room(want: Wanted, members: int, waiting: int) -> int:
     """CPU that the group's members still to come will ask for, in millicores: each as much as this one where the size
-    was said, else what those ask for that were created and wait for a node (waiting).
+    was said, else what those ask for that were created and wait for a node (waiting), or more where another controller
+    says how many there will be.
     """
     if not want.opt_in.size:
-        return waiting
+        told = want.pod.told_size - members - 1
+        return max(waiting, told * want.whole[0].pod_demand.expected_milli)
     # A complete group is sent as one thousandth: 0 would mean "not set", and the node would count by itself.
     return max(1, (want.opt_in.size - members - 1) * want.whole[0].pod_demand.expected_milli)

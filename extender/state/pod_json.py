@@ -40,6 +40,24 @@ class SchedulingGroup(msgspec.Struct, rename="camel"):
         return self.pod_group_name or ""
 
 
+class WorkloadRef(msgspec.Struct, rename="camel"):
+    """Of 1.35, in place of a scheduling group."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str | None = None
+
+    @property
+    def group(self) -> str:
+        """Each replica of a group is scheduled by itself. No PodGroup has such a name."""
+        return ".".join(filter(None, (self.name, self.pod_group, self.pod_group_replica_key)))
+
+
+def scheduled_with(group: SchedulingGroup | None, workload: WorkloadRef | None) -> str:
+    """The name of what the pod is scheduled with; empty: by itself."""
+    return group.name if group else workload.group if workload else ""
+
+
 NO_RESOURCES = Resources()
 
 

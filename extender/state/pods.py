@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
+from extender.state import told_groups
 from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
@@ -21,9 +22,6 @@ Row = TypeVar("Row")
 
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
-
-GANG_LABEL = "scheduling.x-k8s.io/pod-group"
-"""By which scheduler-plugins' coscheduling knows the pods that it lets start together."""
 
 DEMANDS = 1024
 """Different ones that are kept: replicas ask for the same, and each is asked for it several times."""
@@ -104,7 +102,8 @@ class PodRow:
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. labels, mentions: of a pod that has opted in; the latter where the Services
     that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
-    nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any. unscheduled: a number that is
+    nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of
+    1.35 its Workload's. unscheduled: a number that is
     another for each condition PodScheduled=False, 0: it has none.
     """
 
@@ -133,8 +132,13 @@ class PodRow:
     @property
     def gang(self) -> str:
         """NAMESPACE/NAME of the pods that are bound all or none; empty where it is scheduled by itself."""
-        name = self.scheduling_group or self.labels.get(GANG_LABEL, "")
+        name = self.scheduling_group or self.labels.get(told_groups.COSCHEDULING, "")
         return f"{self.namespace}/{name}" if name else ""
+
+    @property
+    def told_size(self) -> int:
+        """As `told_groups.size`."""
+        return told_groups.size(self.annotations)
 
     @property
     def ended(self) -> bool:

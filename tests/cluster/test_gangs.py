@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from extender.state.pods import GANG_LABEL
+from extender.state.told_groups import COSCHEDULING
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER, made, up
@@ -84,7 +84,7 @@ def gang(replicas: int, cpu: str) -> Deployment:
     """Of coscheduling, by its label."""
     deployment = member("gang", replicas, cpu=cpu)
     template = deployment["spec"]["template"]
-    template["metadata"]["labels"][GANG_LABEL] = "gang"
+    template["metadata"]["labels"][COSCHEDULING] = "gang"
     resources = template["spec"]["containers"][0]["resources"]
     resources["requests"][REFUSED], resources["limits"] = "1", {REFUSED: "1"}
     return deployment

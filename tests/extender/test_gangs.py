@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.cluster import Cluster
+from extender.kube.rows import PodObject, PodRows
 from extender.scheduler.wire import arguments
 from extender.settings import Settings
-from extender.state.pods import GANG_LABEL, Changes, PodRow
+from extender.state.pods import Changes, PodRow
+from extender.state.told_groups import COSCHEDULING, SIZES, size
 from extender.views.explain import explain
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.gang import GangPod, try_gang
@@ -130,7 +134,7 @@ def test_what_was_offered_in_the_placements_that_were_not_chosen_does_not_stay(c
 
 
 def test_a_gang_of_coscheduling_is_known_by_its_label(cluster: Cluster):
-    rows = [replace(pod(f"p{at}", cpu="4"), labels={GANG_LABEL: "train"}) for at in range(2)]
+    rows = [replace(pod(f"p{at}", cpu="4"), labels={COSCHEDULING: "train"}) for at in range(2)]
     cluster.apply_pods(Changes(rows=tuple(rows)))
     for row in rows:
         asked = cluster.wanted(row)
@@ -141,12 +145,40 @@ def test_a_gang_of_coscheduling_is_known_by_its_label(cluster: Cluster):
     assert sum(map(len, occupied(cluster).values())) == 2
 
 
-def test_kube_scheduler_s_request_names_the_gang():
-    body = (
-        b'{"Pod":{"metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"schedulingGroup":{"podGroupName":"g"}}},'
-        b'"Nodes":null,"NodeNames":["a"]}'
-    )
-    assert arguments(body).pod.gang == "ns/g"
+@pytest.mark.parametrize(
+    ("spec", "gang"),
+    [
+        ({"schedulingGroup": {"podGroupName": "g"}}, "ns/g"),
+        ({"workloadRef": {"name": "w", "podGroup": "g", "podGroupReplicaKey": "0"}}, "ns/w.g.0"),
+        ({"workloadRef": {"name": "w", "podGroup": "g"}}, "ns/w.g"),
+        ({}, ""),
+    ],
+    ids=["1.36", "1.35", "1.35, without replicas", "none"],
+)
+def test_kube_scheduler_s_request_and_the_api_server_name_the_gang_alike(spec: dict[str, Any], gang: str):
+    metadata = {"name": "p", "namespace": "ns", "uid": "u"}
+    body = {"Pod": {"metadata": metadata, "spec": spec}, "Nodes": None, "NodeNames": ["a"]}
+    assert arguments(json.dumps(body).encode()).pod.gang == gang
+    stored = msgspec.convert({"metadata": metadata, "spec": spec}, PodObject)
+    assert PodRows().row(stored).gang == gang
+
+
+@pytest.mark.parametrize("key", SIZES)
+def test_a_group_s_size_that_another_controller_writes_counts_as_what_is_to_come(cluster: Cluster, key: str):
+    """The first of ten, before the others are created: only the larger NUMA nodes have room for all."""
+    tell(cluster, "a", generation=2, of=machine(2, 4))
+    row = pod("p", cpu="1")
+    told = replace(row, annotations={**row.annotations, key: "6"})
+    asked, plain = cluster.wanted(told), cluster.wanted(row)
+    assert asked is not None
+    assert plain is not None
+    assert cluster.prepared(asked, ("a", "b")).offer.kins.no_kin.room_milli == 5000
+    assert cluster.prepared(plain, ("a", "b")).offer.kins.no_kin.room_milli == 0
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "ten", "99999", "1e3"])
+def test_a_size_that_is_none_counts_as_none(text: str):
+    assert size({SIZES[0]: text}) == 0
 
 
 def test_explain_says_for_whom_the_room_is_held(cluster: Cluster):
