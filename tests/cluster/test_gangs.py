@@ -65,6 +65,7 @@ def refusing() -> Iterator[Refusing]:
     refusing = Refusing()
     yield refusing
     refusing.server.shutdown()
+    refusing.server.server_close()
 
 
 @pytest.fixture(scope="module")
