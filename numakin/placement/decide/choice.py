@@ -163,7 +163,7 @@ def _narrowest(room: Room) -> Candidate | None:
     grows on large machines only gain with width, so that theirs is found by halves.
     """
     most, least = len(room.usable), room.least_width()
-    if least == 1 and (best := _best(room, 1, {})) is not None:
+    if least == 1 and (best := _single(room)) is not None:
         return best
     if not room.fits_at_all():
         return None
@@ -181,6 +181,20 @@ def _narrowest(room: Room) -> Candidate | None:
         else:
             width = middle + 1
     return fitting
+
+
+def _single(room: Room) -> Candidate | None:
+    """The best single NUMA node on which the request fits. They are weighed by falling kin, and no further where what is
+    left can't come before the best so far: on large machines most have less kin than the first that will do.
+    """
+    closest, kin = room.occupancy.rules.prefer_closest_numa_nodes, room.group.kin
+    best: Candidate | None = None
+    for numa_node in sorted(room.usable, key=kin.__getitem__, reverse=True):
+        if best is not None and best.flawless and round(kin[numa_node], 9) < round(best.kin, 9):
+            break
+        if room.has_cpu(1 << numa_node) and (candidate := room.weigh(1 << numa_node)).fits:
+            best = candidate if best is None else min(best, candidate, key=lambda each: each.rank(closest=closest))
+    return best
 
 
 def _best(room: Room, width: int, share: Mapping[int, float]) -> Candidate | None:

@@ -64,6 +64,11 @@ class Candidate:
         return self.unused < min(0, self.left)
 
     @property
+    def flawless(self) -> bool:
+        """Whether nothing that comes before kin speaks against it."""
+        return not (self.pressed or self.hot or self.misses or self.spills or self.crowded)
+
+    @property
     def spare(self) -> int:
         """Millicores that stay free, by requests and by what is used."""
         return min(self.left, self.unused)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from numakin.placement.decide import relief
+from numakin.placement.decide.choice import narrowest
 from numakin.placement.decide.decide import Kin, Request, decide
 from numakin.placement.decide.survey import survey
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -137,6 +138,28 @@ def test_what_fits_on_some_numa_nodes_fits_on_all_and_is_no_narrower_than_each_r
     assert bool(fitting) <= room.fits_at_all()
     if fitting:
         assert min(mask.bit_count() for mask in fitting) >= room.least_width()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    some_machine(),
+    st.lists(pod_options, max_size=4),
+    pod_options,
+    st.dictionaries(st.sampled_from([f"p{number}" for number in range(4)]), st.sampled_from([1.0, 2.0, 5.0])),
+    st.dictionaries(st.integers(0, 20), st.sampled_from([0.0, 0.5])),
+)
+def test_no_numa_node_that_was_not_weighed_would_have_been_better(machine, first, asked, weights, stalled):
+    """The search for the best one ends where what is left has less kin."""
+    ids = {numa_node.id for numa_node in machine.numa_nodes}
+    occupancy = Occupancy(live=Live(stalled={node: share for node, share in stalled.items() if node in ids}))
+    for number, options in enumerate(first):
+        _, occupancy = settle(machine, occupancy, asks(f"p{number}", **options))
+    room = survey(machine, occupancy, asks("new", **asked), Kin(weights))
+    weighed = [room.weigh(1 << node) for node in room.usable]
+    fitting = [candidate for candidate in weighed if candidate.fits]
+    if room.least_width() == 1 and fitting:
+        closest = occupancy.rules.prefer_closest_numa_nodes
+        assert narrowest(room) == min(fitting, key=lambda candidate: candidate.rank(closest=closest))
 
 
 class Lives(RuleBasedStateMachine):
