@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := numakin enforcer extender lab tools benchmarks tests
 
-.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick reference docs lock audit images release sbom programs page clean
+.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick quality reference docs lock audit images release sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,9 @@ bench: $(READY)  ## every target's figure in one table, about 50 minutes; goes o
 bench-quick: $(READY)  ## the same in about seven minutes, smaller
 	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks --quick $(ARGS)
+
+quality: $(READY)  ## how good the places are, on twelve graphs and machines of 2 to 32 NUMA nodes: an hour (ARGS="--numa-nodes 4 --seed 7")
+	@$(PYTHON) -m benchmarks.quality --rows --fills 0.7 --worst 5 $(ARGS)
 
 cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example, until ^C (ARGS="--nodes 5")
 	@$(PYTHON) -m lab.cluster $(ARGS)

@@ -15,7 +15,7 @@ from benchmarks.graphs.app import App
 from benchmarks.graphs.hotel_reservation import HOTEL_RESERVATION
 from benchmarks.graphs.media_microservices import MEDIA_MICROSERVICES
 from benchmarks.graphs.online_boutique import ONLINE_BOUTIQUE
-from benchmarks.graphs.shapes import clique, power_law, star
+from benchmarks.graphs.shapes import clique, log_hub, power_law, sharded_store, star, trace_tree, training
 from benchmarks.graphs.social_network import SOCIAL_NETWORK
 from benchmarks.graphs.train_ticket import TRAIN_TICKET
 from numakin.placement.model.cpuset import CpuSet
@@ -32,8 +32,12 @@ GRAPHS: Mapping[str, App | Callable[[Random], App]] = {
     "clique": clique,
     "star": star,
     "power-law": power_law,
+    "log-hub": log_hub,
+    "training": training,
+    "sharded-store": sharded_store,
+    "trace-tree": trace_tree,
 }
-SHAPES = {2: (2, 20), 4: (2, 20), 8: (2, 16), 16: (4, 16)}
+SHAPES = {2: (2, 20), 4: (2, 20), 8: (2, 16), 16: (4, 16), 32: (8, 16)}
 """Machines by their number of NUMA nodes: (sockets, CPUs of a NUMA node)."""
 
 NUMA_NODES = tuple(SHAPES)
