@@ -169,7 +169,7 @@ class MoveExecutor:
             return movers
         return (
             self._fresh(movers, offer)
-            or self._idle(movers, offer)
+            or self._idle(movers, step, offer)
             or moved(self._ledger.machine, self._ledger.occupancy, movers)
         )
 
@@ -299,7 +299,7 @@ class MoveExecutor:
                     return Reason("move", mover.where, "kin of it has just been placed where it is")
         return None
 
-    def _idle(self, movers: Sequence[Mover], offer: local.Moves) -> Reason | None:
+    def _idle(self, movers: Sequence[Mover], step: local.Moves.Step, offer: local.Moves) -> Reason | None:
         """Whether the step brings too little home, by where the members are now."""
         ledger = self._ledger
         traffic = {
@@ -312,7 +312,7 @@ class MoveExecutor:
             targets = {mover.requests[0].reservation_key: mover.target for mover in movers}
             gain = gained(ledger.machine, ledger.occupancy, targets, traffic)
         share = gain / (offer.traffic or 1.0)
-        if share >= offer.pays * len(movers):
+        if share >= (0.0 if step.whole else offer.pays * len(movers)):
             return None
         return Reason("move", movers[0].where, f"{share:.1%} of the traffic here would come home by now")
 

@@ -55,7 +55,8 @@ HELP = {
     "window_s": "seconds of traffic that are evaluated together",
     "moves": "make: running members are moved to their kin; plan: moves are looked for and told, but none is made",
     "move_hours": "hours of the day, in UTC, in which running members are moved, such as 22:00-06:00; empty: always",
-    "move_budget": "running members that are moved to their kin in one window on average; 0: none is ever moved",
+    "move_budget": "members in a hundred that are moved to their kin in one window on average, as many at the "
+    "least; 0: none is ever moved",
     "move_group_share": "share of a group's members on a node (of auto groups: of a workload's replicas) that are "
     "moved within six windows; 1: all",
     "move_memory": "memory that members may leave behind within six windows, such as 16Gi: whoever has more is never "

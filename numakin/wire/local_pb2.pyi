@@ -302,12 +302,14 @@ class Devices(_message.Message):
 class Moves(_message.Message):
     __slots__ = ("steps", "generation", "traffic", "pays", "plan", "proofs")
     class Step(_message.Message):
-        __slots__ = ("ways", "gain")
+        __slots__ = ("ways", "gain", "whole")
         WAYS_FIELD_NUMBER: _ClassVar[int]
         GAIN_FIELD_NUMBER: _ClassVar[int]
+        WHOLE_FIELD_NUMBER: _ClassVar[int]
         ways: _containers.RepeatedCompositeFieldContainer[Moves.Way]
         gain: float
-        def __init__(self, ways: _Optional[_Iterable[_Union[Moves.Way, _Mapping]]] = ..., gain: _Optional[float] = ...) -> None: ...
+        whole: bool
+        def __init__(self, ways: _Optional[_Iterable[_Union[Moves.Way, _Mapping]]] = ..., gain: _Optional[float] = ..., whole: _Optional[bool] = ...) -> None: ...
     class Way(_message.Message):
         __slots__ = ("reservation", "source", "target", "source_domain", "target_domain")
         RESERVATION_FIELD_NUMBER: _ClassVar[int]

@@ -11,7 +11,8 @@ from numakin.placement.optin.options import Move
 from numakin.placement.plan.between_caches import between_caches
 from numakin.placement.plan.chains import Ways
 from numakin.placement.plan.problem import Workload
-from numakin.placement.plan.rebalance import Relocation, Step, relocations
+from numakin.placement.plan.rebalance import Board, Relocation, Step
+from numakin.placement.plan.whole import WholeSearch
 from numakin.placement.plan.worth import pays
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
@@ -30,11 +31,11 @@ are 3 ms, paid back within an hour. Beneath it are wake-ups by chance, which are
 
 
 SEARCH = 20_000
-"""Steps of each search for a chain of moves: about a tenth of a second of one CPU."""
+"""Steps of each search for a chain of moves between caches: about a tenth of a second of one CPU."""
 
 
 SAVED = 6
-"""Windows for which unused moves are saved, so that a chain of members can go together."""
+"""Windows for which unused moves are saved, so that several members can go together."""
 
 
 class MoveBudget(NamedTuple):
@@ -44,16 +45,25 @@ class MoveBudget(NamedTuple):
     chain: int
 
 
+FOR = 100
+"""Members for whom a window's moves are meant: where more run, there are as many more, so that a large machine is not
+slower to bring its members home than a small one.
+"""
+
+
 class Allowance:
-    """So many single moves a window; those that were not made lately are saved for a chain."""
+    """So many single moves a window, for each `FOR` members; those that were not made lately are saved for steps that
+    move several.
+    """
 
     def __init__(self, a_window: int) -> None:
         self._a_window, self._left = a_window, 0
 
-    def now(self) -> MoveBudget:
-        """To be asked once a window."""
-        self._left = min(SAVED * self._a_window, self._left + self._a_window)
-        return MoveBudget(min(self._left, self._a_window), self._left)
+    def now(self, members: int = FOR) -> MoveBudget:
+        """To be asked once a window. members: that run here."""
+        a_window = max(self._a_window, self._a_window * members // FOR)
+        self._left = min(SAVED * a_window, self._left + a_window)
+        return MoveBudget(min(self._left, a_window), self._left)
 
     def used(self, offer: local.Moves) -> None:
         self._left -= sum(len(step.ways) for step in offer.steps)
@@ -126,9 +136,12 @@ def steps_of(
     situation: PlanningInput,
     budget: MoveBudget,
     declined: Container[Ways] = (),
+    *,
+    whole: WholeSearch | None = None,
     search: int = SEARCH,
 ) -> Sequence[Step]:
-    """The best steps now; where none gains, a chain, and where that does not either, steps between cache domains.
+    """The best steps now; where none gains, one towards a whole that does, and where there is none, steps between cache
+    domains. whole: the search for it, which goes on from window to window.
 
     Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
@@ -137,19 +150,15 @@ def steps_of(
     if not situation.movable:
         return ()
     occupancy, least, pods = situation.occupancy, worth(situation).least, _talking(situation)
-    steps = relocations(
-        machine,
-        occupancy,
-        {pod: pod for pod in pods},
-        [Workload(pod, reservation.demand, 1) for pod, reservation in pods.items()],
-        situation.talk,
-        movable=situation.movable,
-        budget=budget.single,
-        pays=least,
-        declined=declined,
-        search=search,
-        chain_budget=budget.chain,
+    workloads = [Workload(pod, reservation.demand, 1) for pod, reservation in pods.items()]
+    board = Board.of(
+        machine, occupancy, {pod: pod for pod in pods}, workloads, situation.talk, movable=situation.movable
     )
+    steps: Sequence[Step] = ()
+    if whole is None or not whole.homes:
+        steps = board.steps(budget.single, least, declined)
+    if whole is not None and not steps:
+        steps = whole.steps(board, budget.chain, least, declined)
     return steps or between_caches(
         machine,
         occupancy,
@@ -167,7 +176,7 @@ def offer_of(steps: Iterable[Step], situation: PlanningInput) -> local.Moves:
     """For the hook, which judges them again."""
     traffic, least = worth(situation)
     return local.Moves(
-        steps=[local.Moves.Step(gain=step[0].gain, ways=map(_way, step)) for step in steps],
+        steps=[local.Moves.Step(gain=step[0].gain, whole=step[0].whole, ways=map(_way, step)) for step in steps],
         generation=situation.occupancy.generation,
         traffic=traffic,
         pays=least,

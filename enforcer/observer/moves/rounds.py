@@ -20,6 +20,7 @@ from numakin.placement.model.topology import Machine
 from numakin.placement.plan.group_limit import GroupLimit, NotToBeTaken
 from numakin.placement.plan.memory_limit import MemoryLimit
 from numakin.placement.plan.rebalance import Step
+from numakin.placement.plan.whole import WholeSearch
 from numakin.placement.state.occupancy import Occupancy
 from numakin.process.log import Log
 from numakin.wire import local_pb2 as local
@@ -79,6 +80,7 @@ class MoveRounds:
     def on(self, machine: Machine) -> None:
         """What was declined and made on the machine before is forgotten."""
         self._machine, self._declined, self._made = machine, Declined(machine), MadeMoves(machine)
+        self._whole = WholeSearch()
 
     def declined(self, message: local.Moves, occupancy: Occupancy) -> None:
         """Moves that the hook was offered and that did not hold. occupancy: as it was reported up to then."""
@@ -95,7 +97,8 @@ class MoveRounds:
         return offer
 
     def _steps(self, made: MadeMoves, situation: PlanningInput) -> Sequence[Step]:
-        budget, declined = self._allowance.now(), self._declined.now(situation.occupancy)
+        budget = self._allowance.now(len(situation.occupancy.reservations))
+        declined = self._declined.now(situation.occupancy)
         if not self._hours.include(self._clock()):
             self._tell([])
             return ()
@@ -103,7 +106,7 @@ class MoveRounds:
         if back := made.back(situation, budget.chain, limits):
             return back
         refused = OverMemory(NotToBeTaken(declined, made.never, limits.group), limits.memory)
-        steps = [*_within(limits, steps_of(self._machine, situation, budget, refused))]
+        steps = [*_within(limits, steps_of(self._machine, situation, budget, refused, whole=self._whole))]
         left_out = refused.left_out(self._machine, situation)
         self._tell(LeftOut.of(step, limits.memory, self._most_memory, self._name) for step in left_out)
         if not self._plan:

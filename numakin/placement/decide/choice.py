@@ -184,8 +184,8 @@ def _narrowest(room: Room) -> Candidate | None:
 
 
 def _single(room: Room) -> Candidate | None:
-    """The best single NUMA node on which the request fits. They are weighed by falling kin, and no further where what is
-    left can't come before the best so far: on large machines most have less kin than the first that will do.
+    """The best single NUMA node on which the request fits. They are weighed by falling kin, and no further where what
+    is left can't come before the best so far: on large machines most have less kin than the first that will do.
     """
     closest, kin = room.occupancy.rules.prefer_closest_numa_nodes, room.group.kin
     best: Candidate | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numakin.placement.decide.cpus.cache_domain import kin_mask
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
-from numakin.placement.plan.chains import Chain, ChainMove, Ways, better, chains, first_that_holds
+from numakin.placement.plan.chains import Chain, ChainMove, Ways, better, chains, differences, first_that_holds
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.problem import Weights, pulls_of
 from numakin.placement.plan.rebalance import Relocation, best
@@ -137,7 +137,8 @@ class _CachesOfNode:
 
     def chain(self, budget: int, search: int, declined: Container[Ways], least: float) -> Chain | None:
         """The best of several members that gain together what none gains alone. least: for each of them."""
-        return first_that_holds(chains(self._state, better(self._state, search), budget), self._ways, declined, least)
+        moves = differences(self._state, better(self._state, search))
+        return first_that_holds(chains(self._state, moves, budget), self._ways, declined, least)
 
     def made(self, step: Chain, traffic: float) -> tuple[Relocation, ...]:
         """Takes it. traffic: all that is exchanged."""

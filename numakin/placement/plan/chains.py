@@ -42,9 +42,18 @@ def better(state: PartitionState, steps: int) -> PartitionState:
     return best
 
 
-def chains(state: PartitionState, target: PartitionState, budget: int) -> Iterator[Chain]:
-    """Chains of at most `budget` moves towards the target, the most gain for each move first."""
-    moves = _differences(state, target)
+def differences(state: PartitionState, target: PartitionState) -> list[ChainMove]:
+    """The moves that lead from one state to the other."""
+    moves = []
+    for kind, (here, there) in enumerate(zip(state.counts, target.counts, strict=True)):
+        leaving = [bin_ for bin_, count in enumerate(here[:-1]) for _ in range(count - there[bin_])]
+        coming = [bin_ for bin_, count in enumerate(there[:-1]) for _ in range(count - here[bin_])]
+        moves += [(kind, source, goal) for source, goal in zip(leaving, coming, strict=False)]
+    return moves
+
+
+def chains(state: PartitionState, moves: Sequence[ChainMove], budget: int) -> Iterator[Chain]:
+    """Chains of at most `budget` of these moves, the most gain for each move first."""
     first = sorted(moves, key=lambda move: (-state.gain(*move), move))[:SEEDS]
     grown = (chain for move in first for chain in _grown(state, move, moves, budget))
     best: dict[tuple[ChainMove, ...], Chain] = {tuple(sorted(chain.moves)): chain for chain in grown}
@@ -70,15 +79,6 @@ def first_that_holds(
         elif all(chain.gain >= gain + least * len(ways - less) for less, gain in passed if less < ways):
             return chain
     return None
-
-
-def _differences(state: PartitionState, target: PartitionState) -> list[ChainMove]:
-    moves = []
-    for kind, (here, there) in enumerate(zip(state.counts, target.counts, strict=True)):
-        leaving = [bin_ for bin_, count in enumerate(here[:-1]) for _ in range(count - there[bin_])]
-        coming = [bin_ for bin_, count in enumerate(there[:-1]) for _ in range(count - here[bin_])]
-        moves += [(kind, source, goal) for source, goal in zip(leaving, coming, strict=False)]
-    return moves
 
 
 def _grown(state: PartitionState, first: ChainMove, moves: Sequence[ChainMove], budget: int) -> Iterator[Chain]:

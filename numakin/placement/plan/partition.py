@@ -94,6 +94,17 @@ class PartitionState:
                     state.move(kind, problem.bins, bin_)
         return state
 
+    def anchored(self, cost: float) -> PartitionState:
+        """A copy in which a step's gain is less by so much for each replica that leaves where it is now, and more for
+        each that comes back.
+        """
+        other = self.copy()
+        for row, counts in zip(other.attraction, self.counts, strict=True):
+            for bin_, count in enumerate(counts[:-1]):
+                if count:
+                    row[bin_] += cost
+        return other
+
     def copy(self) -> PartitionState:
         other = object.__new__(PartitionState)
         other.__dict__.update(self.__dict__)

@@ -1,21 +1,23 @@
 """Which running members to move, within a budget: the few moves that bring the most traffic home.
 
 The best step at a time, by its gain for each member that it moves: into free room, or two members that change places.
-One that gains less than `pays` of all traffic for each ends it.
+One that gains less than `pays` of all traffic for each ends it. What `whole` looks for beyond that is gone to in steps
+of several members.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
-from numakin.placement.plan.chains import Chain, ChainMove, Ways, better, chains, first_that_holds
+from numakin.placement.plan.chains import Chain, ChainMove, Ways, chains, first_that_holds
 from numakin.placement.plan.partition import PartitionState
 from numakin.placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
-from numakin.placement.plan.search import best_step
+from numakin.placement.plan.search import COLDEST, best_step, climb, cooled
 from numakin.placement.plan.worth import PAYS
 from numakin.placement.state.occupancy import Occupancy
 
@@ -23,7 +25,7 @@ from numakin.placement.state.occupancy import Occupancy
 @dataclass(frozen=True, slots=True)
 class Relocation:
     """A reservation's way from one NUMA node to another, or from one of its cache domains to another. gain: share of
-    all traffic that its step brings home.
+    all traffic that its step brings home. whole: its step is one towards a whole that pays, and need not pay by itself.
     """
 
     reservation: str
@@ -32,7 +34,11 @@ class Relocation:
     gain: float
     source_domain: CpuSet = CpuSet()
     target_domain: CpuSet = CpuSet()
+    whole: bool = False
 
+
+Homes = Mapping[str, int]
+"""Where members are to go: NUMA nodes' ids by reservation key."""
 
 Step = tuple[Relocation, ...]
 """Made at once or not at all."""
@@ -53,66 +59,148 @@ def relocations(
     budget: int,
     pays: float = PAYS,
     declined: Container[Ways] = (),
-    search: int = 0,
-    chain_budget: int = 0,
-) -> tuple[tuple[Relocation, ...], ...]:
+) -> tuple[Step, ...]:
     """Steps in the order in which to make them, with at most `budget` members in all: one member's way each, or the two
-    of members that change places; where neither gains, a chain of at most `chain_budget` members, for which so many
-    steps are searched.
+    of members that change places.
 
     members: the workload of each reservation key. workloads: those of the members, by what one replica asks for; more
     replicas than there are count for nothing here. movable: keys of the reservations that may be moved. declined: steps
     that are not to be taken.
     """
-    ordered = sorted(workloads, key=lambda workload: workload.name)
-    there = placed_members(occupancy, members)
-    counts = there.counts(machine, ordered)
-    present = [
-        Workload(workload.name, workload.demand, sum(row)) for workload, row in zip(ordered, counts, strict=True)
-    ]
-    state = PartitionState.as_is(problem_of(machine, occupancy, members, present, weights, movable=movable), counts)
-    reservations = _Reservations(machine, present, there, movable)
-    least = pays * state.scale
-    steps: list[tuple[Relocation, ...]] = []
-    while budget > 0:
-        step = best(state, budget, reservations.ways, declined, least)
-        if step is None or step.gain < least * len(step.moves):
-            break
-        steps.append(_made(state, reservations, step))
-        budget -= len(step.moves)
-    if search and chain_budget > 2 and not steps and len(movable) > 2:
-        target = better(state, search)
-        chain = first_that_holds(chains(state, target, chain_budget), reservations.ways, declined, least)
-        return (_made(state, reservations, chain),) if chain is not None else ()
-    return tuple(steps)
+    return Board.of(machine, occupancy, members, workloads, weights, movable=movable).steps(budget, pays, declined)
 
 
-class _Reservations:
-    """The movable reservations, by (workload, bin). nodes: the bins' NUMA nodes."""
+class Board:
+    """The members of a machine on its NUMA nodes, to be moved step by step."""
 
     def __init__(
-        self, machine: Machine, workloads: Sequence[Workload], there: PlacedMembers, movable: Collection[str]
+        self,
+        machine: Machine,
+        workloads: Sequence[Workload],
+        there: PlacedMembers,
+        movable: Collection[str],
+        state: PartitionState,
     ) -> None:
-        self.nodes = [NumaSet.of((node,)) for node in machine.cpu_nodes]
+        self._state = state
+        self._nodes = [NumaSet.of((node,)) for node in machine.cpu_nodes]
         self._keys = {
             (kind, bin_): sorted(key for key in there.keys.get((workload.name, node), ()) if key in movable)
             for kind, workload in enumerate(workloads)
             for bin_, node in enumerate(machine.cpu_nodes)
         }
 
-    def ways(self, moves: Sequence[ChainMove]) -> Ways:
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        occupancy: Occupancy,
+        members: Mapping[str, str],
+        workloads: Sequence[Workload],
+        weights: Weights,
+        *,
+        movable: Collection[str],
+    ) -> Board:
+        """Arguments as those of `relocations`."""
+        ordered = sorted(workloads, key=lambda workload: workload.name)
+        there = placed_members(occupancy, members)
+        counts = there.counts(machine, ordered)
+        present = [
+            Workload(workload.name, workload.demand, sum(row)) for workload, row in zip(ordered, counts, strict=True)
+        ]
+        problem = problem_of(machine, occupancy, members, present, weights, movable=movable)
+        return cls(machine, present, there, movable, PartitionState.as_is(problem, counts))
+
+    @property
+    def size(self) -> int:
+        """Members times NUMA nodes."""
+        return sum(self._state.problem.counts) * self._state.problem.bins
+
+    def steps(self, budget: int, pays: float, declined: Container[Ways] = ()) -> tuple[Step, ...]:
+        """The best steps of one member or two, one after another; each brings home `pays` of all traffic at least for
+        each member.
+        """
+        least = pays * self._state.scale
+        steps: list[Step] = []
+        while budget > 0:
+            step = best(self._state, budget, self._ways, declined, least)
+            if step is None or step.gain < least * len(step.moves):
+                break
+            steps.append(self._made(step))
+            budget -= len(step.moves)
+        return tuple(steps)
+
+    def step_towards(self, homes: Homes, budget: int, declined: Container[Ways] = ()) -> Step | None:
+        """The step of at most `budget` members on the way there that gains most for each; None where none gains."""
+        steps = chains(self._state, self._moves_to(homes), budget)
+        chain = first_that_holds(steps, self._ways, declined, least=0.0)
+        return None if chain is None else tuple(replace(way, whole=True) for way in self._made(chain))
+
+    def annealed(self, homes: Homes, steps: int, seed: int, heat: tuple[float, float], pays: float) -> Homes:
+        """Where so many steps of annealing lead from there, when each member that moves is to bring home `pays` of all
+        traffic. heat: that it begins and ends with; the coldest is followed by climbing.
+        """
+        anchored = self._state.anchored(pays * self._state.scale)
+        start = anchored.copy()
+        for move in self._moves_to(homes):
+            start.move(*move)
+        if _overfull(anchored, start):
+            start = anchored
+        state = cooled(start, steps, seed, *heat)
+        if heat[1] <= COLDEST:
+            climb(state)
+        return {
+            key: self._nodes[state.counts[kind].index(1)].lowest
+            for (kind, bin_), keys in self._keys.items()
+            for key in keys
+            if not state.counts[kind][bin_]
+        }
+
+    def net(self, homes: Homes, pays: float) -> float:
+        """The share of all traffic that going there brings home, beyond `pays` for each member; minus infinity where it
+        does not fit.
+        """
+        after, gain, moves = self._state.copy(), 0.0, self._moves_to(homes)
+        for move in moves:
+            gain += after.gain(*move)
+            after.move(*move)
+        return -inf if _overfull(self._state, after) else gain / self._state.scale - pays * len(moves)
+
+    def _moves_to(self, homes: Homes) -> list[ChainMove]:
+        """Of those that may move and are elsewhere."""
+        bins = {node.lowest: bin_ for bin_, node in enumerate(self._nodes)}
+        return [
+            (kind, bin_, bins[homes[key]])
+            for (kind, bin_), keys in self._keys.items()
+            for key in keys
+            if key in homes and bins[homes[key]] != bin_
+        ]
+
+    def _ways(self, moves: Sequence[ChainMove]) -> Ways:
         """The reservations that would be taken next for these moves, each with its target."""
         taken: Counter[tuple[int, int]] = Counter()
         ways = set()
         for kind, source, target in moves:
             taken[kind, source] += 1
-            ways.add((self._keys[kind, source][-taken[kind, source]], self.nodes[target], CpuSet()))
+            ways.add((self._keys[kind, source][-taken[kind, source]], self._nodes[target], CpuSet()))
         return frozenset(ways)
 
-    def moved(self, kind: int, source: int, target: int) -> str:
-        key = self._keys[kind, source].pop()
-        self._keys[kind, target].insert(0, key)
-        return key
+    def _made(self, step: Chain) -> Step:
+        gain, made = step.gain / self._state.scale, []
+        for kind, source, target in step.moves:
+            self._state.move(kind, source, target)
+            key = self._keys[kind, source].pop()
+            self._keys[kind, target].insert(0, key)
+            made.append(Relocation(key, self._nodes[source], self._nodes[target], gain))
+        return tuple(made)
+
+
+def _overfull(before: PartitionState, after: PartitionState) -> bool:
+    """Whether some bin holds more than it can, and more than before."""
+    return any(
+        free < min(0, old)
+        for now, was in zip(after.free, before.free, strict=True)
+        for free, old in zip(now, was, strict=True)
+    )
 
 
 def best(
@@ -148,12 +236,3 @@ def _moves(kind: int, source: int, other: int, target: int) -> tuple[ChainMove, 
     """There, and back where another one (not negative) takes its place."""
     back = ((other, target, source),) if other >= 0 else ()
     return ((kind, source, target), *back)
-
-
-def _made(state: PartitionState, reservations: _Reservations, step: Chain) -> tuple[Relocation, ...]:
-    gain, made = step.gain / state.scale, []
-    for kind, source, target in step.moves:
-        state.move(kind, source, target)
-        key = reservations.moved(kind, source, target)
-        made.append(Relocation(key, reservations.nodes[source], reservations.nodes[target], gain))
-    return tuple(made)

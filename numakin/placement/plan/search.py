@@ -202,7 +202,16 @@ class _Crowd:
 
 
 def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> PartitionState:
-    """Where so many steps lead. A step that fits alone is a move, another a swap with somebody who is there."""
+    """Where so many steps lead, down to the coldest, and climbing from there."""
+    state = cooled(start, steps, seed, hottest, COLDEST)
+    climb(state)
+    return state
+
+
+def cooled(start: PartitionState, steps: int, seed: int, hottest: float, coldest: float) -> PartitionState:
+    """Where so many steps of annealing lead. A step that fits alone is a move, another a swap with a replica that is
+    there.
+    """
     problem = start.problem
     state = start.copy()
     crowd = _Crowd(state)
@@ -210,7 +219,7 @@ def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> Part
     if not talk or not crowd.movable:
         return state
     draw = Random(seed).random  # noqa: S311 (lots are drawn here, no secrets)
-    heat, cooling = hottest * talk, (COLDEST / hottest) ** (1 / steps)
+    heat, cooling = hottest * talk, (coldest / hottest) ** (1 / steps)
     for _ in range(steps):
         heat *= cooling
         member = crowd.movable[int(draw() * len(crowd.movable))]
@@ -226,7 +235,6 @@ def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> Part
             gain = state.swap_gain(member.kind, member.bin, other.kind, target)
         if gain >= 0 or draw() < exp(gain / heat):
             _take(state, crowd, member, other, target)
-    climb(state)
     return state
 
 

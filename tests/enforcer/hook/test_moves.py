@@ -159,6 +159,21 @@ def test_of_two_exclusive_ones_that_were_to_change_places_none_has_the_others_cp
     assert all(as_the_ledger_has_it(world).values())
 
 
+@pytest.mark.parametrize(
+    ("whole", "beside", "goes"),
+    [(False, "1", False), (True, "1", True), (True, "0", False)],
+    ids=["by itself it does not pay", "towards a whole that pays", "it would lose its kin by now"],
+)
+def test_a_step_towards_a_whole_only_has_to_bring_anything_home(world: World, whole, beside, goes) -> None:
+    run(world, "a", "0")
+    run(world, "b", beside)
+    talk(world, "ab", weight=0.001)
+    offered = offer([("a", "0", "1")])
+    offered.steps[0].whole = whole
+    world.apply(world.agent.moves.make(offered.steps[0], offered))
+    assert world.cpus("a") == ON["1" if goes else "0"]
+
+
 def test_who_can_not_go_back_is_asked_to_move_once_more(world: World) -> None:
     """Its exclusive CPUs are a newcomer's by now."""
     run(world, "a", "0", cpus="exclusive", cpus_asked=7)

@@ -170,6 +170,11 @@ class TestAllowance:
             MoveBudget(2, saved) for saved in (2, 4, 6, 8, 10, 12, 12, 12)
         ]
 
+    @pytest.mark.parametrize(("members", "a_window"), [(0, 2), (99, 2), (100, 2), (150, 3), (519, 10)])
+    def test_where_more_members_run_there_are_as_many_more(self, members, a_window):
+        allowance = Allowance(2)
+        assert [allowance.now(members) for _ in range(SAVED + 1)][-1] == MoveBudget(a_window, SAVED * a_window)
+
     def test_what_was_offered_is_used(self):
         allowance = Allowance(2)
         assert [allowance.now(), allowance.now()] == [MoveBudget(2, 2), MoveBudget(2, 4)]

@@ -16,7 +16,6 @@ from tests.numakin.placement.plan.seated import seated
 SMALL, KUNPENG = machines.SMALL, machines.KUNPENG_920
 SHOP = {("cart", "db"): 10.0, ("cart", "web"): 1.0, ("ads", "web"): 6.0}
 NAMES = ("ads", "cart", "db", "web")
-CHAINS = {"search": 2_000, "chain_budget": 6}
 
 
 def moves(machine, where, cpu=2, movable=None, budget=10, weights=SHOP, **more):
@@ -69,7 +68,7 @@ def test_nobody_is_moved_along_for_next_to_nothing(was_declined):
     where = {"cart-0": "1", "web-0": "1", "db-0": "0", "ads-0": "0"}
     alone = frozenset({("cart-0", nodes("0"), CpuSet())})
     declined = [alone] if was_declined else []
-    result = moves(SMALL, where, 1, {"cart-0", "ads-0"}, weights=little, declined=declined, **CHAINS)
+    result = moves(SMALL, where, 1, {"cart-0", "ads-0"}, weights=little, declined=declined)
     assert [[entry.reservation for entry in step] for step in result] == ([] if was_declined else [["cart-0"]])
 
 

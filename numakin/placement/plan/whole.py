@@ -1,0 +1,85 @@
+"""A whole partition to go to, where no step gains: on large machines a better one is often further away than a few
+members' moves, each of which would have to pay.
+
+It is looked for from who sits where, each member that moves at a price, by annealing in slices: one when it is asked,
+so that no answer takes long. What was found is gone to in steps, which are judged by the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from math import ceil
+
+from numakin.placement.plan.chains import Ways
+from numakin.placement.plan.rebalance import Board, Homes, Step
+from numakin.placement.plan.search import COLDEST
+
+EFFORT = 40
+"""Steps of one annealing for each member and NUMA node."""
+
+LEAST_STEPS, MOST_STEPS = 4_000, 320_000
+"""Of one annealing."""
+
+SLICE, SLICES = 40_000, 4
+"""Steps at a time, some 0.1 to 0.2 s of one CPU, and how often at most in one window."""
+
+HEATS = (1.0, 0.3)
+"""Where annealings begin, one after another: warm ones, which keep most of what is there."""
+
+STALLED = 6
+"""Windows without a step towards what was found, after which it is given up."""
+
+VAIN, REST = 4, 6
+"""Annealings in a row that found nothing, after which there is one only every so many windows: what is there is good,
+until members or their traffic change.
+"""
+
+
+@dataclass
+class WholeSearch:
+    """To be asked once a window. homes: what is gone to, empty: nothing."""
+
+    homes: Homes = field(default_factory=dict)
+    _draft: Homes = field(default_factory=dict)
+    _slice: int = 0
+    _annealings: int = 0
+    _stalled: int = 0
+    _vain: int = 0
+    _window: int = 0
+
+    def steps(self, board: Board, budget: int, pays: float, declined: Container[Ways] = ()) -> tuple[Step, ...]:
+        """At most `budget` members' towards what was found, as long as what is left of it pays; else a slice of the
+        search.
+        """
+        if self.homes and (self._stalled >= STALLED or board.net(self.homes, pays) <= 0):
+            self.homes = {}
+        self._window += 1
+        if self._vain < VAIN or self._slice or self._window % REST == 0:
+            ends = self._annealings + len(HEATS)
+            for _ in range(SLICES):
+                if not self.homes and self._annealings < ends:
+                    self._search(board, pays)
+        steps: list[Step] = []
+        while self.homes and budget > 0 and (step := board.step_towards(self.homes, budget, declined)) is not None:
+            steps.append(step)
+            budget -= len(step)
+        self._stalled = 0 if steps else self._stalled + 1
+        return tuple(steps)
+
+    def _search(self, board: Board, pays: float) -> None:
+        steps = min(MOST_STEPS, max(LEAST_STEPS, EFFORT * board.size))
+        slices = ceil(steps / SLICE)
+        hottest, last = HEATS[self._annealings % len(HEATS)], self._slice + 1 >= slices
+        cooling = (COLDEST / hottest) ** (1 / slices)
+        heat = hottest * cooling**self._slice
+        seed = self._annealings * MOST_STEPS + self._slice
+        self._draft = board.annealed(
+            self._draft, steps // slices, seed, (heat, COLDEST if last else heat * cooling), pays
+        )
+        self._slice += 1
+        if last:
+            found, self._draft, self._slice, self._annealings = self._draft, {}, 0, self._annealings + 1
+            self._stalled, self._vain = 0, self._vain + 1
+            if found and board.net(found, pays) > 0:
+                self.homes, self._vain = found, 0
