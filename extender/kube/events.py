@@ -115,7 +115,7 @@ def rendered(event: KubeEvent, announced: StandingEvent, host: str) -> dict[str,
     about = event.about
     return {
         "apiVersion": "v1",
-        "kind": "KubeEvent",
+        "kind": "Event",
         "metadata": {"name": announced.name, "namespace": about.namespace},
         "involvedObject": {
             "apiVersion": about.api_version,

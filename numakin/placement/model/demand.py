@@ -87,7 +87,6 @@ class Demand:
         return max(1, -(-self.cpu_milli // 1000))
 
 
-@lru_cache(maxsize=1024)
 @dataclass(frozen=True, slots=True)
 class PodBudget:
     """A pod's own CPU budget (`spec.resources`, pod-level resources), which its containers share.
@@ -111,6 +110,7 @@ class PodBudget:
         return dict(self.slices).get(container, 0)
 
 
+@lru_cache(maxsize=1024)
 def counted(asked: Demand, used_milli: int) -> Demand:
     """A pod's demand, with what its workload's pods use where that is more than the request. One value for all
     replicas.

@@ -76,7 +76,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
 def test_an_event_says_all_that_kubectl_shows():
     assert rendered(PLACED, StandingEvent("cart-1.1", 0, 0), "extender-0") == {
         "apiVersion": "v1",
-        "kind": "KubeEvent",
+        "kind": "Event",
         "metadata": {"name": "cart-1.1", "namespace": "shop"},
         "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "cart-1", "uid": "u1"},
         "reason": "NumaPlaced",
