@@ -61,6 +61,13 @@ def test_the_cache_with_most_of_the_kin_weight_is_taken():
     assert "cache CPUs 4-7,36-39: 75% of its kin in its home's caches are there" in decision.sentence
 
 
+def test_one_cache_mate_of_more_weight_draws_more_than_two_of_less():
+    before = filled(EPYC, member("a", group="shop/a"), member("b", group="shop/b"), member("c", group="shop/a"))
+    assert [given(before, pod) for pod in "abc"] == [FIRST, SECOND, FIRST]
+    decision = decide(EPYC, before, member("new", group="shop/c"), Kin(weights={"a": 1.0, "b": 3.0, "c": 1.0}))
+    assert decision.cpus == SECOND
+
+
 def test_kin_with_exclusive_cpus_draw_too_and_are_drawn():
     before = filled(EPYC, asks("own", 2, cpus=Cpus.EXCLUSIVE))
     first, after = settle(EPYC, before, member("a"))
