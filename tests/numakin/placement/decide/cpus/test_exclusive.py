@@ -96,6 +96,12 @@ def test_kin_share_a_last_level_cache():
     assert own(EPYC, before, "c", 2, kin=Kin({"a": 1.0})) == cpus("2,34")
 
 
+def test_one_cache_mate_of_more_weight_draws_more_than_two_of_less():
+    before = filled(EPYC, *(asks(pod, 2, cpus=OWN) for pod in "ab"), asks("c", 6, cpus=OWN, group="shop/c"))
+    assert [before.allocations[f"{pod}-main"].exclusive for pod in "abc"] == [*map(cpus, ("0,32", "1,33", "4-6,36-38"))]
+    assert own(EPYC, before, "d", 2, kin=Kin({"a": 1.0, "b": 1.0, "c": 2.5})) == cpus("7,39")
+
+
 def test_more_than_a_cache_takes_the_fullest_first_and_the_rest_where_it_fits_tightest():
     before = filled(EPYC, asks("a", 3, cpus=OWN))
     given = own(EPYC, before, "b", 12, group="shop/b")
