@@ -115,7 +115,9 @@ class Agent:
         request = ledger.request(pod, container)
         claim = pods.claim_of(container)
         if request is None or ledger.released:
-            unmanaged = self._claim(container) if request is None else claim
+            # What does not run yet can't have its cpuset from us, as what bypass mode finds may.
+            certain = request is not None or (ledger.occupancy.rules.everyone and not container.pid)
+            unmanaged = claim if certain else self._claim(container)
             ledger.note_unmanaged(pod, container, pods.UNKNOWN if conflict else unmanaged)
             if request is not None:
                 ledger.records.released(pod, container)

@@ -143,9 +143,7 @@ def left_open(
     """It has no home: only what others have for themselves is left out. reservation: a running pod's, which stays what
     it is.
     """
-    mine = occupancy.allocations.get(request.container)
-    own = mine.exclusive if mine is not None else CpuSet()
-    cpus = pools.left_open(machine, occupancy, but=own)
+    cpus = pools.left_open(machine, occupancy, but=occupancy.alone_of(request.container))
     return Decision(
         numa_nodes=reservation.numa_nodes if reservation is not None else machine.cpu_nodes,
         cpus=cpus if cpus != machine.cpus else CpuSet(),
@@ -262,11 +260,10 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
     """What it has already while that will do, else the best there is; CPUs that others claim come last."""
     machine, request = room.machine, room.request
     whole_cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
-    mine = room.occupancy.allocations.get(request.container)
     share, wanted = share_of(room.occupancy, request), room.needed.own
     if share.common:
         return _of_budget(room, numa_nodes, share, kin)
-    own = mine.exclusive if mine is not None else CpuSet()
+    own = room.occupancy.alone_of(request.container)
     stays = own and own <= machine.cpus_of(numa_nodes) - room.occupancy.reserved
     if stays and exclusive.suits(machine, own, wanted, whole_cores=whole_cores):
         return own

@@ -66,8 +66,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
 
 def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict[int, int]:
     """The CPUs it could run on: of its pool, with those that it has for itself already."""
-    mine = occupancy.allocations.get(request.container)
-    own_mask = mine.exclusive.mask if mine else 0
+    own_mask = occupancy.alone_of(request.container).mask
     if request.pool is Pool.RESERVED and occupancy.reserved:
         return {cpu_node: machine.node(cpu_node).cpus.mask & occupancy.reserved.mask for cpu_node in machine.cpu_nodes}
     taken = (occupancy.directory.exclusive & ~own_mask) | occupancy.reserved.mask

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.errors import AlreadyHeld
@@ -58,6 +60,16 @@ class Occupancy:
     def with_allocation(self, allocation: Allocation) -> Occupancy:
         """With this allocation; AlreadyHeld when it has another container's exclusive CPUs, or the other way round."""
         return self.changed(allocations={allocation.container: allocation})
+
+    def alone_of(self, container: str) -> CpuSet:
+        """The exclusive CPUs of a container that no other one of its pod shares."""
+        mine = self.allocations.get(container)
+        if mine is None or not mine.exclusive:
+            return CpuSet()
+        others = (self.allocations[key] for key in self.directory.by_reservation.get(mine.reservation, ()))
+        return mine.exclusive - CpuSet(
+            reduce(or_, (other.exclusive.mask for other in others if other.container != container), 0)
+        )
 
     def without_allocation(self, container: str) -> Occupancy:
         """The container has stopped: its CPUs are free, its pod's reservation stays."""

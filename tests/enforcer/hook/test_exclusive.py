@@ -52,13 +52,16 @@ class TestEveryoneKeepsOff:
         world.apply(world.agent.stop_container(member("own", cpus="exclusive"), container("own")))
         assert world.cpus("plain") == str(world.machine.cpus)
 
-    @pytest.mark.parametrize("named", ["4-7", "2-15"], ids=["narrow", "most of the machine"])
+    @pytest.mark.parametrize(
+        "named", ["4-7", "2-15", "0-7,9-15"], ids=["narrow", "most of it", "all but what is taken"]
+    )
     def test_one_whose_cpus_somebody_else_names_is_left_there(self, world: World, named: str) -> None:
         """By the kubelet's static policy, or another plugin: it would be widened."""
         theirs = container("theirs")
         theirs.linux.resources.cpu.cpus = named
         assert world.create(pod("theirs"), theirs) is None
         assert world.agent.ledger.settle() == []
+        assert world.agent.occupancy.allocations["theirs"].externally_managed
         assert world.agent.stop_container(member("own", cpus="exclusive"), container("own")) == []
 
     def test_one_whose_cpus_somebody_else_names_later_is_left_there_from_then_on(self, world: World) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.demand import Demand
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import GIB, World, container, member
@@ -70,3 +73,16 @@ def test_what_was_given_twice_is_taken_back_when_the_extender_says_whose_it_is(
     assert len(own(world, "p-app")) == 4
     assert own(world, "p-side") == own(world, "p-app")
     assert world.cpus("p-side") == world.cpus("p-app") == str(own(world, "p-app"))
+
+
+def test_who_asks_for_cpus_by_itself_for_a_moment_gets_none_that_its_pods_other_container_has(world: World) -> None:
+    """As a resize of the pod may look like before it has reached both."""
+    sandbox = member("p", **OWN)
+    sandbox.linux.pod_resources.CopyFrom(limited(2))
+    for name in ("app", "side"):
+        world.create(sandbox, of_pod(sandbox, name, 2))
+    ledger = world.agent.ledger
+    ledger.place(replace(ledger.requests["p-app"], budget=None, demand=Demand(cpu_milli=1000)))
+    assert len(own(world, "p-app")) == 1
+    assert own(world, "p-app").isdisjoint(own(world, "p-side"))
+    assert len(own(world, "p-side")) == 2
