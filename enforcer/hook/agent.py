@@ -116,8 +116,9 @@ class Agent:
         claim = pods.claim_of(container)
         if request is None or ledger.released:
             # What does not run yet can't have its cpuset from us, as what bypass mode finds may.
-            certain = request is not None or (ledger.occupancy.rules.everyone and not container.pid)
-            unmanaged = claim if certain else self._claim(container)
+            new = ledger.occupancy.rules.everyone and not container.pid
+            named = new and claim is not None and not ledger.machine.cpus <= claim.cpuset
+            unmanaged = claim if request is not None or named else self._claim(container)
             ledger.note_unmanaged(pod, container, pods.UNKNOWN if conflict else unmanaged)
             if request is not None:
                 ledger.records.released(pod, container)

@@ -43,24 +43,6 @@ def test_who_fits_nowhere_is_off_exclusive_cpus_and_comes_home_when_they_are_fre
     assert kernel.cpuset(busy).cpus == rest
 
 
-def test_who_shares_instead_has_its_own_once_there_is_room(
-    runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
-) -> None:
-    sandbox, _, pid = run(runtime, "own", 1000, group="shop", cpus="exclusive")
-    own = kernel.cpuset(pid).cpus
-    rest = machine.halves[1 - machine.halves.index(own)]
-    _, _, busy = run(runtime, "busy", 100, group="bank")
-    _, _, late = run(runtime, "late", 1000, group="shop", cpus="exclusive")
-    assert kernel.cpuset(busy).cpus == kernel.allowed(late).cpus == rest, "the last CPU that is shared is no one's own"
-    runtime.kubelet.end_pod(sandbox.id)
-    _, short, _ = run(runtime, "short", 10, group="short")
-    runtime.kubelet.stop(short)
-    until(lambda: kernel.allowed(late).cpus == own, "the one that had none to have its own")
-    (row,) = (row for row in enforcer.status()["containers"] if row["pod"] == "default/late")
-    assert "room" in row["reasons"][0]
-    assert kernel.cpuset(busy).cpus == rest
-
-
 def test_a_stable_cpuset_stays_what_it_is_when_exclusive_ones_come(
     runtime: RealRuntime, enforcer: RunningEnforcer, machine: SplitMachine
 ) -> None:
