@@ -435,3 +435,15 @@ def test_one_that_was_to_be_narrowed_stays_within_the_other_owners_cpus_though_t
     assert "a" not in node.agent.ledger.requests, "it may be placed nowhere else"
     node.release()
     assert node.cpus("a") == CpuSet.parse("0-14")
+
+
+def test_cpus_of_a_stable_cpuset_are_not_taken_for_the_own_ones_of_who_has_them_by_now(node: Restarting) -> None:
+    """As many as it was given, but by another owner who wrote meanwhile."""
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.create(pod("still", group="bank", cpus="shared-stable"), container("still"))
+    node.recorder.write()
+    own, still = node.cpus("own"), node.cpus("still")
+    node.kill()
+    node.cgroups[path_of("own")] = CpuSet.of((own.lowest, still.lowest)), node.machine.mems
+    node.start()
+    assert (node.cpus("own"), node.cpus("still")) == (own, still)

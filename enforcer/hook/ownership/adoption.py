@@ -149,7 +149,7 @@ def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: N
     given = known.grants[request.container]
     choices = [grant for grant in (given, given.before) if grant is not None and grant.exclusive == cpus]
     may_be_moved = len(cpus) == len(given.exclusive) or _may_own(machine, occupancy, request, cpus)
-    if not choices and cpus <= machine.all_cpus and may_be_moved:
+    if not choices and cpus <= machine.all_cpus - known.stable and may_be_moved:
         choices.append(replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet()))
     choices += [grant for grant in (given, given.before) if grant is not None and grant.exclusive]
     free = machine.cpus - occupancy.exclusive

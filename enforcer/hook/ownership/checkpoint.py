@@ -102,6 +102,14 @@ class Past:
         return CpuSet(mask)
 
     @cached_property
+    def stable(self) -> CpuSet:
+        """Every CPU of a cpuset that stays what it is."""
+        mask = 0
+        for grant in self.grants.values():
+            mask |= grant.cpus.mask if grant.stable else 0
+        return CpuSet(mask)
+
+    @cached_property
     def homes(self) -> Mapping[str, frozenset[NumaSet]]:
         """The NUMA nodes that each pod's containers were given, by the pod's uid."""
         homes: dict[str, frozenset[NumaSet]] = {}
