@@ -18,19 +18,22 @@ from extender.pod_wait import PodWait
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
-from extender.scoring.prepared import Prepared, Snapshot, prepared
+from extender.scoring.prepared import Found, Prepared, Snapshot, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
 from extender.scoring.strict import NodeRefusal, refusals, uncertain
 from extender.scoring.victims import Terms, victims
+from extender.scoring.waiting_groups import WaitingGroups
 from extender.settings import DEFAULT_SETTINGS, Settings
 from extender.snapshots import Snapshots
 from extender.state.columns.candidates import Candidates
+from extender.state.columns.free_room import NumaPlace
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
 from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.traffic.known import ClusterTraffic
+from numakin.placement.model.demand import Demand
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.state.occupancy import Reservation
 
@@ -53,6 +56,7 @@ class Cluster:
         self._snapshots = Snapshots(self._lock, self._nodes, self._candidates, self.faults, clock)
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
+        self._closed: set[str] = set()  # those of them that take no new pods
         self.wait = PodWait(self._ledger, clock, settings.patience)
 
     # What enforcers send.
@@ -146,7 +150,19 @@ class Cluster:
 
     def _prepared(self, snapshot: Snapshot) -> Prepared:
         self._snapshots.answered()
-        return prepared(snapshot, self.settings.report_timeout, self.faults, self.clock())
+        timeout = self.settings.report_timeout
+        ready = prepared(snapshot, timeout, self.faults, self.clock())
+        if ready.leader is not None or not self._nodes.group_holds.any:
+            return ready
+        return prepared(
+            self._despite_holds(snapshot.want, snapshot.candidates.names), timeout, self.faults, self.clock()
+        )
+
+    def _despite_holds(self, want: Wanted, names: Sequence[str]) -> Snapshot:
+        """As if nothing were held for other groups, for who would find no place else."""
+        with self._lock:
+            candidates, at, holds = self._candidates(want, names, held=False), self.clock(), self._nodes.holds
+        return self._snapshots.weighed(Found(want, candidates, at, holds))
 
     def serves(self, ready: Prepared) -> bool:
         """Whether it would be answered alike now."""
@@ -182,6 +198,9 @@ class Cluster:
         self.wait.wait(want)
         snapshot = self._snapshots.of(want, names, anew=anew)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
+        if refused and self._nodes.group_holds.any:
+            snapshot = self._despite_holds(want, names)
+            refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
         return refused
@@ -201,7 +220,7 @@ class Cluster:
     def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
         """As `victims.victims`. named: uids by node."""
         with self._lock:
-            candidates, rows = self._candidates(want, list(named)), dict(self._ledger.rows)
+            candidates, rows = self._candidates(want, list(named), held=False), dict(self._ledger.rows)
         return victims(candidates, want, named, rows, Terms(self.settings.report_timeout, self.faults))
 
     def welcome(self, nodes: Collection[str]) -> Welcome:
@@ -211,7 +230,7 @@ class Cluster:
             waiting, woken = self._refused.in_turn(), self._refused.woken(now)
 
         def candidates(want: Wanted) -> Candidates:
-            with self._lock:
+            with self._lock, self._nodes.yielding(None):
                 return self._nodes.candidates(names, want, now)
 
         checks = WelcomeRound(candidates, woken, self.settings.report_timeout, self.faults)
@@ -219,12 +238,14 @@ class Cluster:
         with self._lock:
             return replace(welcome, pods=self._refused.wake(checks.places, now))
 
-    def _candidates(self, want: Wanted, names: Sequence[str]) -> Candidates:
-        """The nodes as if the pod itself were assumed nowhere. Under the lock."""
+    def _candidates(self, want: Wanted, names: Sequence[str], *, held: bool = True) -> Candidates:
+        """The nodes as if the pod itself were assumed nowhere. held: whether what is held for other groups counts.
+        Under the lock.
+        """
         self._expired += self._nodes.expire(now := self.clock())
         self._ledger.asked(want.pod)
         self._nodes.show(want.pod.gang)
-        with self._nodes.released(want.pod.uid):
+        with self._nodes.released(want.pod.uid), self._nodes.yielding(want if held else None):
             return self._nodes.candidates(names, want, now)
 
     def live(self, node_state: NodeState) -> bool:
@@ -244,10 +265,27 @@ class Cluster:
         named = {row.name for row in changes.rows}
         with self._lock:
             gone = set(changes.gone) | (self._listed - named if changes.whole else set())
+            self._closed = (self._closed - named - gone) | {row.name for row in changes.rows if row.closed}
             self._listed = (self._listed - gone) | named
             self._nodes.forget(gone)
             self._ledger.forget(gone)
         self.faults.forget(gone)
+
+    def reserve(self) -> bool:
+        """Plans anew where the groups go whose pods wait, and holds that room: off every path that somebody waits for,
+        on one thread. Whether anything waits.
+        """
+        with self._lock:
+            waiting = WaitingGroups.of(self._nodes, self.clock(), self.settings, self._closed)
+        planned = waiting.planned()
+        with self._lock:
+            pods = self._nodes.waiting
+            current = {
+                group: {uid: place for uid, place in places.items() if pods.get(uid) is not None}
+                for group, places in planned.items()
+            }
+            self._nodes.hold_for_groups(current, waiting.demands, waiting.priorities)
+        return bool(waiting.pods)
 
     def forgotten(self, node: str) -> bool:
         """Whether the API server has the node, and nothing is known that its enforcer reported."""
@@ -299,8 +337,12 @@ class Cluster:
         self._expired += self._nodes.expire(now)
         nodes, assumed, ledger = tuple(self._nodes.states(now)), tuple(self._nodes.assumptions()), self._ledger
         bindings, faults = dict(ledger.bindings), self.faults.counts
+        holds = self._nodes.group_holds
+        held = holds.held_milli(self._nodes.assumed), holds.given_back
         unscored = {str(why): count for why, count in ledger.unscored.items()}
-        return Figures(nodes, assumed, self.known.groups, self._expired, bindings, unscored, ledger.splits, faults)
+        return Figures(
+            nodes, assumed, self.known.groups, self._expired, bindings, unscored, ledger.splits, faults, *held
+        )
 
     def reservations_of(self, uids: Iterable[str]) -> dict[str, tuple[str, tuple[Reservation, ...]]]:
         """By uid, the node that has the pod, as reported or assumed, and its reservations there."""
@@ -326,6 +368,17 @@ class Cluster:
         """By uid, why kube-scheduler did not ask for a pod's scores, of those of which that is known."""
         with self._lock:
             return self._history.reasons_unscored(uids)
+
+    def held(self) -> dict[str, dict[NumaPlace, Demand]]:
+        """What is held for groups whose pods wait for a node, by place."""
+        with self._lock:
+            holds = self._nodes.group_holds
+            return {group: holds.held(group, self._nodes.assumed) for group in holds.groups()}
+
+    def held_for(self, group: str) -> dict[NumaPlace, Demand]:
+        """As `held`, of one group."""
+        with self._lock:
+            return self._nodes.group_holds.held(group, self._nodes.assumed)
 
     def story(self, namespace: str, name: str) -> PodStory | None:
         """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""

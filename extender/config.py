@@ -48,6 +48,7 @@ class ExtenderConfig:
     readiness_timeout: float = 60.0
     report_timeout: float = 60.0
     hold: float = 30.0
+    group_hold: float = 60.0
     patience: float = 0.25
     refuse: bool = False
     tls_cert: str = ""
@@ -117,6 +118,7 @@ _RANGES = (
     ("readiness_timeout", 1, 3600),
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
+    ("group_hold", 0, 3600),
     ("patience", 0, 60),
 )
 
@@ -151,6 +153,13 @@ _HELP: Mapping[str, tuple[str, str]] = {
     ),
     "report_timeout": ("SECONDS", "a node without a report for so long counts as without an enforcer and scores 0"),
     "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
+    "group_hold": (
+        "SECONDS",
+        (
+            "how long room is held for a group's pods that wait for a node, against other groups, while none of them "
+            "is created, bound or deleted; 0: none is held"
+        ),
+    ),
     "patience": (
         "SECONDS",
         "how long an answer waits for a pod that the watch has not shown yet; below kube-scheduler's httpTimeout",

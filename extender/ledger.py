@@ -107,6 +107,7 @@ class BindingLedger:
         nominations = [
             nomination for row in changes.rows if (nomination := self._seen(row, listed=changes.whole)) is not None
         ]
+        self._nodes.unplan(row.uid for row in changes.rows if row.node)
         self._lag.news()
         return nominations
 
@@ -207,6 +208,9 @@ class BindingLedger:
                 self._pass(pod.uid)
             return
         ready = replace(ready, leader=0) if alone else ready  # whatever it scores
+        planned = self._nodes.group_holds.place(pod.uid)
+        if known and planned is not None and ready.node != planned.node:
+            self._nodes.missed(pod.uid)
         if known and (place := ready.place(self._faults)) is not None:
             self.hold(place, pod, ready.node, bound=False)
         self._nodes.refresh()
@@ -290,7 +294,7 @@ class BindingLedger:
             return self._facts(row, opt_ins) if opt_ins else None
         self._nodes.show(row.gang)
         held = self._nodes.held(row.uid)
-        with self._nodes.released(row.uid):
+        with self._nodes.released(row.uid), self._nodes.yielding(want):
             kin = self._nodes.kins((row.node,), want).of(row.node)
             view = self._nodes.view(row.node)
             generation, replicas = view.generation if view else 0, tuple(self._replicas(row, view))
@@ -357,6 +361,7 @@ class BindingLedger:
             self._nodes.release(uid)
             self._nodes.locations.forget(uid)
             self._nodes.waiting.gone(uid)
+            self._nodes.unplan((uid,))
             if row is not None and row.node:
                 self._nodes.ended(uid, row.node)
 

@@ -18,6 +18,7 @@ from extender import log
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
 from extender.config import BadConfig, ExtenderConfig, host_and_port, load
+from extender.group_reservations import GroupReservations
 from extender.kube.api import Api
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
@@ -66,7 +67,8 @@ class Program(SessionCallbacks):
     def __init__(self, config: ExtenderConfig) -> None:
         self.config = config
         self.metrics = Metrics()
-        self.cluster = Cluster(Settings(config.report_timeout, config.hold, config.patience))
+        times = config.report_timeout, config.hold, config.group_hold, config.patience
+        self.cluster = Cluster(Settings(*times))
         self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
         self.learner = Learner(self.cluster.learned, threads=self.threads, application_label=config.application_label)
@@ -93,6 +95,7 @@ class Program(SessionCallbacks):
         self._api: ApiServerLink | None = None
         self._server: Server | None = None
         self._refused_pod_checks: RefusedPodChecks | None = None
+        self._reservations = GroupReservations(self.cluster.reserve, threads=self.threads)
         self._topologies = published.TopologyPublisher()
 
     def app(self) -> Flask:
@@ -134,6 +137,7 @@ class Program(SessionCallbacks):
         self.gate = ReadinessGate(config.enforcer_account, self._unseen, self._reported, config.readiness_timeout)
         self.learner.start()
         self.sampling.start()
+        self._reservations.start()
         if self._own_ca is not None:
             self._own_ca.start()
         if self._kube is not None:
@@ -183,6 +187,7 @@ class Program(SessionCallbacks):
         if self._server is not None:
             self._server.stop()
         self.sampling.stop()
+        self._reservations.stop(STOP_SECONDS)
         self.learner.stop(STOP_SECONDS)
         if self._own_ca is not None:
             self._own_ca.stop(STOP_SECONDS)
@@ -197,6 +202,7 @@ class Program(SessionCallbacks):
         self.learner.pods(changes)
         self.gate.pods(changes)
         nominations = self.cluster.apply_pods(changes)
+        self._reservations.changed()
         if self._server is not None:
             self._server.nominate(nominations)
 

@@ -12,7 +12,7 @@ from extender.state.node_view import Assumption
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What is had without looking at each pod. bindings, unscored, splits: as the ledger counts them. faults: how
-    often each node could not be weighed.
+    often each node could not be weighed. held_milli: what is held for groups; given_back: how often such room was.
     """
 
     nodes: tuple[NodeState, ...]
@@ -24,6 +24,8 @@ class Figures:
     unscored: Mapping[str, int]
     splits: int
     faults: Mapping[str, int]
+    held_milli: int
+    given_back: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +39,5 @@ class Picture(Figures):
     def of(cls, figures: Figures, names: Mapping[str, str], workloads: Mapping[str, str]) -> Picture:
         nodes = tuple(sorted(figures.nodes, key=lambda state: state.view.name))
         counts = figures.expired, figures.bindings, figures.unscored, figures.splits, figures.faults
-        return cls(nodes, figures.assumed, figures.groups, *counts, names, workloads)
+        held = figures.held_milli, figures.given_back
+        return cls(nodes, figures.assumed, figures.groups, *counts, *held, names, workloads)

@@ -33,7 +33,7 @@ class Snapshots:
 
     def of(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
         """The last one, where it is of the same question; anew for each filter, as of a pod that was woken."""
-        self._last = snapshot = self._weighed(self._found(want, names, anew=anew))
+        self._last = snapshot = self.weighed(self._found(want, names, anew=anew))
         return snapshot
 
     def of_few(self, want: Wanted, names: Sequence[str], timeout: float, *, anew: bool = False) -> Snapshot | None:
@@ -43,7 +43,7 @@ class Snapshots:
         self._last = found = self._found(want, names, anew=anew)
         if not few(found.candidates, want):
             return None
-        self._last = snapshot = self._weighed(found)
+        self._last = snapshot = self.weighed(found)
         return snapshot if nearly_all(snapshot.known, found.candidates.live(timeout)) else None
 
     def answered(self) -> None:
@@ -58,7 +58,8 @@ class Snapshots:
                 return last
             return Found(want, self._candidates(want, names), now, self._nodes.holds)
 
-    def _weighed(self, found: Found) -> Snapshot:
+    def weighed(self, found: Found) -> Snapshot:
+        """By arrays, as far as they tell."""
         if isinstance(found, Snapshot):
             return found
         want, candidates = found.want, found.candidates

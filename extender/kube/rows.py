@@ -73,6 +73,29 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
     resources: Resources | None = None
 
 
+class _PodAffinity(msgspec.Struct, rename="camel"):
+    required_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
+
+
+class _NodeAffinity(msgspec.Struct, rename="camel"):
+    required_during_scheduling_ignored_during_execution: msgspec.Raw = _NULL
+
+
+class _Affinity(msgspec.Struct, rename="camel"):
+    node_affinity: _NodeAffinity | None = None
+    pod_affinity: _PodAffinity | None = None
+    pod_anti_affinity: _PodAffinity | None = None
+
+
+class _Spread(msgspec.Struct, rename="camel"):
+    when_unsatisfiable: str = ""
+
+
+class _Volume(msgspec.Struct, rename="camel"):
+    persistent_volume_claim: msgspec.Raw = _NULL
+    ephemeral: msgspec.Raw = _NULL
+
+
 class _PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     service_account_name: str = ""
@@ -83,6 +106,11 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     resources: Resources | None = None
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadRef | None = None
+    scheduling_gates: list[msgspec.Raw] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: _Affinity | None = None
+    topology_spread_constraints: list[_Spread] | None = None
+    volumes: list[_Volume] | None = None
 
 
 class _PodCondition(msgspec.Struct, rename="camel"):
@@ -122,6 +150,15 @@ class PodObject(msgspec.Struct):
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
+class _Taint(msgspec.Struct):
+    effect: str = ""
+
+
+class _NodeSpec(msgspec.Struct):
+    unschedulable: bool | None = None
+    taints: list[_Taint] | None = None
+
+
 class _NodeCondition(msgspec.Struct):
     type: str
     status: str
@@ -140,6 +177,7 @@ class NodeObject(msgspec.Struct):
     """A node as the API server sends it, reduced."""
 
     metadata: Metadata
+    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
     status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
@@ -180,6 +218,8 @@ class PodRows:
             nominated=intern(status.nominated_node_name or ""),
             scheduling_group=scheduled_with(spec.scheduling_group, spec.workload_ref),
             unscheduled=status.unscheduled if member else 0,
+            gated=bool(spec.scheduling_gates),
+            own_terms=member and _own_terms(spec),
         )
 
     def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
@@ -220,6 +260,8 @@ def node_row(node: NodeObject) -> NodeRow:
             condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or ()
         ),
         addresses=tuple(address.address for address in node.status.addresses or ()),
+        closed=bool(node.spec.unschedulable)
+        or any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints or ()),
     )
 
 
@@ -267,6 +309,28 @@ def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
         )
         for container in containers
     )
+
+
+def _own_terms(spec: _PodSpec) -> bool:
+    """What kube-scheduler holds to; what is only preferred is none."""
+    affinity = spec.affinity or _Affinity()
+    of_pods = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return bool(
+        spec.node_selector
+        or (
+            affinity.node_affinity
+            and _given_raw(affinity.node_affinity.required_during_scheduling_ignored_during_execution)
+        )
+        or any(terms and terms.required_during_scheduling_ignored_during_execution for terms in of_pods)
+        or any(spread.when_unsatisfiable == "DoNotSchedule" for spread in spec.topology_spread_constraints or ())
+        or any(
+            _given_raw(volume.persistent_volume_claim) or _given_raw(volume.ephemeral) for volume in spec.volumes or ()
+        )
+    )
+
+
+def _given_raw(raw: msgspec.Raw) -> bool:
+    return bytes(raw) != b"null"
 
 
 def _texts(spec: _PodSpec) -> Iterator[str]:

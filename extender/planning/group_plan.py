@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from extender.state.columns.cells import Cells
+from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.planner import kept_or_replaced
@@ -26,13 +27,6 @@ MOST_BINS = 32
 
 ROOMY = 1.5
 """How many times the room that the group asks for the machines should have that a plan considers."""
-
-
-class NumaPlace(NamedTuple):
-    """One NUMA node of a node."""
-
-    node: str
-    numa_node: int
 
 
 class Vacancy(NamedTuple):

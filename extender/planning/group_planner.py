@@ -10,7 +10,8 @@ import structlog
 
 from extender.planning import awaited
 from extender.planning.group_plan import NOTHING as NO_ROOM
-from extender.planning.group_plan import GroupPlan, NumaPlace, Vacancy, make_plan, roomiest
+from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
+from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
@@ -147,9 +148,16 @@ class GroupPlanner:
         return made is None or now - made.at > AGAIN_S or made.of != self._asked(names, placed)
 
     def _asked(self, names: list[str], placed: SlotHolders) -> tuple[object, ...]:
-        """What a plan depends on, but for rates and room, which change all the time."""
+        """What a plan depends on, where its members are too, but for rates and room, which change all the time."""
         expected = self._expected
-        return tuple((name, expected[name].replicas, expected[name].demand, placed.counts[name]) for name in names)
+        there: dict[str, list[tuple[NumaPlace, int]]] = {name: [] for name in names}
+        for (name, place), count in placed.places.items():
+            if name in there:
+                there[name].append((place, count))
+        return tuple(
+            (name, expected[name].replicas, expected[name].demand, placed.counts[name], tuple(sorted(there[name])))
+            for name in names
+        )
 
     def _made(
         self,

@@ -81,7 +81,8 @@ def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> 
 
     @app.get("/api/v1/plans")
     def plans() -> Response:
-        return _json({"workloads": readout.plans(cluster.plans)})
+        groups = {group: readout.group_room(places) for group, places in cluster.held().items()}
+        return _json({"workloads": readout.plans(cluster.plans), "held": groups})
 
     planning = Lock()
 

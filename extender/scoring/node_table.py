@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
+from extender.scoring.group_holds import GroupHolds
 from extender.scoring.group_kin import GroupMembers
 from extender.scoring.kin import kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.single import NodeScores, needs_of
-from extender.scoring.steering import vacant
+from extender.scoring.steering import PlannedSlots
 from extender.scoring.waiting_members import WaitingMembers
 from extender.state.columns.candidates import Candidates, Weighing
+from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.columns.store import ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
@@ -25,6 +27,7 @@ from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
+from numakin.placement.model.demand import Demand
 from numakin.placement.optin.options import Defaults
 from numakin.placement.optin.parsing import OptIn, opted_in
 from numakin.placement.optin.quotas import UNLIMITED, Quota
@@ -52,6 +55,7 @@ class TableContents:
     held: Mapping[str, Assumption]
     workloads: Mapping[str, str]
     waiting: WaitingMembers
+    group_holds: GroupHolds
 
 
 class NodeTable:
@@ -59,12 +63,14 @@ class NodeTable:
 
     A private one is in its node's view while that is shown to its own gang (`show`), and counts for no other pod.
 
-    holds: how often a place was taken for an assumption, or given up.
+    group_holds: what is held for groups whose pods wait. holds: how often a place was taken for an assumption or a
+    group, or given up.
     """
 
     def __init__(self) -> None:
         self.groups = GroupMembers()
         self.locations, self.waiting = WorkloadLocations(), WaitingMembers()
+        self.group_holds = GroupHolds()
         self.known = ClusterTraffic()
         self.specs: Specs = {}
         self.plans: Plans = {}
@@ -95,6 +101,7 @@ class NodeTable:
             held={pod: assumption for pod, assumption in self._held.items() if not assumption.private},
             workloads=self.locations.workloads(),
             waiting=self.waiting.copy(),
+            group_holds=self.group_holds.copy(),
         )
 
     @classmethod
@@ -103,6 +110,7 @@ class NodeTable:
         table = cls()
         table.known, table.specs, table.plans = contents.known, contents.specs, contents.plans
         table.quotas, table.waiting = contents.quotas, contents.waiting
+        table.group_holds = contents.group_holds
         for uid, workload in contents.workloads.items():
             table.locations.named(uid, workload)
         for view in contents.views:
@@ -126,7 +134,9 @@ class NodeTable:
         on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members, waiting=waiting)
         if not on_nodes.near and (awaited := self.waiting.devices_beside(want.pod.uid, want.group)):
             on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
-        place = vacant(want, self.plans, self.locations, self.view, nodes) if self.plans else None
+        place = self.group_holds.place(want.pod.uid)
+        if place is None and self.plans:
+            place = PlannedSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:
             return on_nodes, None
         return on_nodes.planned(place.node, place.numa_node), place.node
@@ -189,6 +199,24 @@ class NodeTable:
             unlike={*on_nodes.near, *self.groups.nodes(want.group), *((home,) if home else ())},
         )  # fmt: skip
 
+    def free_room(self, now: float, timeout: float, but: Collection[str]) -> FreeRoom:
+        """As `ColumnStore.free_room`."""
+        return self._columns.free_room(now, timeout, but)
+
+    def members_by_place(self, group: str) -> Counter[NumaPlace]:
+        """How many of a named group are on each NUMA node, assumed ones too; without those on several."""
+        there: Counter[NumaPlace] = Counter()
+        for node in self.groups.nodes(group):
+            for mask, groups in self._views[node].occupancy.directory.grouped.items():
+                if group in groups and mask.bit_count() == 1:
+                    there[NumaPlace(node, mask.bit_length() - 1)] += groups[group]
+        return there
+
+    def assumed(self, pod: str) -> bool:
+        """Whether the pod has room of its own that counts for everybody: its node has reported it, or it is assumed."""
+        held = self._held.get(pod)
+        return not held.private if held is not None else self.locations.node(pod) is not None
+
     def keep(self, candidates: Candidates, weighing: Weighing, known: NodeScores) -> None:
         """For pods to come that need the same. weighing: the candidates'. known: as `weighing.over_arrays` has them."""
         self._columns.keep(candidates, weighing, known.rows)
@@ -224,6 +252,7 @@ class NodeTable:
         for pod in [pod for pods in self._private.values() for pod in pods if pod in after.index.pods]:
             self._drop(pod)
         self._swap(after)
+        self._hold_on((after.name,))
         self.received(after.name, now)
         return after
 
@@ -243,7 +272,10 @@ class NodeTable:
         self._none_late_before = min(self._none_late_before, assumption.until)
         self.holds += 1
         if not assumption.private or assumption.gang == self._shown:
-            self._swap(view.assuming(assumption))
+            self._swap(self._with_groups(view.assuming(assumption)))
+        planned = self.group_holds.place(assumption.pod)
+        if planned is not None and planned.node != assumption.node:
+            self._hold_on((planned.node,))
 
     def release(self, *pods: str) -> None:
         gone = [assumption for pod in pods if (assumption := self._drop(pod)) is not None]
@@ -254,6 +286,40 @@ class NodeTable:
     def release_gang(self, gang: str) -> None:
         """All that its pods hold which are not bound."""
         self.release(*(pod for pod, held in self._held.items() if held.gang == gang and not held.bound))
+
+    def hold_for_groups(
+        self,
+        planned: Mapping[str, Mapping[str, NumaPlace]],
+        demands: Mapping[str, Demand],
+        priorities: Mapping[str, int],
+    ) -> None:
+        """As `GroupHolds.plan`."""
+        if touched := self.group_holds.plan(planned, demands, priorities):
+            self.holds += 1
+            self._hold_on(touched)
+
+    def unplan(self, pods: Iterable[str]) -> None:
+        """They are bound, or are no more."""
+        self._hold_on(node for pod in pods if (node := self.group_holds.gone(pod)))
+
+    def missed(self, pod: str) -> None:
+        """As `GroupHolds.missed`."""
+        self._hold_on(node for node in (self.group_holds.missed(pod),) if node)
+
+    @contextmanager
+    def yielding(self, want: Wanted | None) -> Iterator[None]:
+        """Meanwhile what does not count for the pod is not held, None: nothing is; and nothing else may change."""
+        holds = self.group_holds
+        groups = {*holds.groups()} if want is None else holds.yielding_to(want.group, want.pod.priority)
+        nodes = {node for group in groups for node in holds.nodes(group)}
+        before = [view for node in nodes if (view := self._views.get(node)) is not None]
+        for view in before:
+            self._show(view.without_held(groups))
+        try:
+            yield
+        finally:
+            for view in before:
+                self._show(view)
 
     def confirm(self, assumption: Assumption) -> None:
         """In place of the one that is held for its pod on the same room: for others nothing changes."""
@@ -276,6 +342,7 @@ class NodeTable:
         self.show(gang)
         for assumption in [*self._private[gang].values()]:
             self.confirm(replace(assumption, private=False))
+            self._hold_on((assumption.node,))
         self.holds += 1
 
     @contextmanager
@@ -341,6 +408,23 @@ class NodeTable:
         """Views have them no more, as far as they did."""
         for node, here in _by_node(assumptions).items():
             self._swap(self._views[node].without_assumed(*(assumption.pod for assumption in here)))
+            self._hold_on((node,))
+
+    def _with_groups(self, view: NodeView) -> NodeView:
+        """With what is held there for groups."""
+        return view.holding(self.group_holds.on(view.name, self.assumed))
+
+    def _hold_on(self, nodes: Iterable[str]) -> None:
+        """What is held for groups has changed there."""
+        for node in nodes:
+            if (view := self._views.get(node)) is not None:
+                self._show(self._with_groups(view))
+
+    def _show(self, after: NodeView) -> None:
+        """With the same members as before."""
+        if after is not self._views[after.name]:
+            self._views[after.name] = after
+            self._columns.put(after)
 
     def _swap(self, after: NodeView) -> None:
         before = self._views.get(after.name)

@@ -17,7 +17,7 @@ from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
-from numakin.placement.decide.kin_share import pulls, strangers, weight_by_home
+from numakin.placement.decide.kin_share import pulls, pulls_of, strangers, weight_by_home
 from numakin.placement.decide.request import NO_KIN, Kin
 
 GROUPS = 16
@@ -40,11 +40,13 @@ class _GroupShares:
 @dataclass(frozen=True, slots=True)
 class KinOnNodes:
     """Of the nodes that are weighed. share: of each NUMA node, as their cells have them. plain: where the arrays hold
-    all that decide() would read; not where a node's share can't be computed.
+    all that decide() would read; not where a node's share can't be computed. planned: the place that a plan has for the
+    pod.
     """
 
     share: Floats
     plain: Bools
+    planned: Bools
 
 
 class KinShares:
@@ -58,10 +60,11 @@ class KinShares:
         """Of the nodes that are to be weighed. Nearly all nodes have no kin."""
         near = np.array(candidates.near, dtype=np.intp)
         columns = np.searchsorted(weighing.anew, near)
-        on_nodes = KinOnNodes(np.zeros(weighing.cells.numa_node.shape), weighing.plain.copy())
+        shape = weighing.cells.numa_node.shape
+        on_nodes = KinOnNodes(np.zeros(shape), weighing.plain.copy(), np.zeros(shape, dtype=np.bool_))
         share, plain = on_nodes.share, on_nodes.plain
         plain[columns] = False
-        if any(kin.weights or kin.planned for kin in candidates.kins.near.values()):
+        if any(kin.weights for kin in candidates.kins.near.values()):
             self._each(candidates, columns, want, on_nodes, faults)
         elif len(near):
             kins, names, slots = candidates.kins, candidates.names, candidates.slots[near]
@@ -71,6 +74,11 @@ class KinShares:
                 rows = self._group(candidates, near, want, faults, len(share))
                 here, plain[columns] = rows.here[slots], rows.plain[slots]
                 share[:, columns] = rows.share[: len(share), slots] * (here / np.where(here > 0, here + elsewhere, 1.0))
+        if planned := {node for node, kin in candidates.kins.near.items() if kin.planned}:
+            for at, column in zip(candidates.near, columns.tolist(), strict=True):
+                if candidates.names[at] in planned:
+                    with faults.contained(candidates.names[at]):
+                        _with_plan(candidates, at, want, column, on_nodes)
         if candidates.own is not None:
             plain[np.searchsorted(weighing.anew, candidates.own)] = False
         return on_nodes
@@ -112,6 +120,19 @@ class KinShares:
         if len(self._groups) > GROUPS:
             self._groups.popitem(last=False)
         return rows
+
+
+def _with_plan(candidates: Candidates, at: int, want: Wanted, column: int, on_nodes: KinOnNodes) -> None:
+    """A node with a planned place, which counts as part of the kin."""
+    view, kin = candidates.views[at], candidates.kins.of(candidates.names[at])
+    on_nodes.plain[column] = False
+    if view is None or view.table is None:
+        return
+    pull, ids = pulls_of(view.machine, view.occupancy, want.whole[0], kin), view.table[0]
+    on_nodes.share[: len(ids), column] = [pull[int(numa_node)] for numa_node in ids]
+    on_nodes.planned[: len(ids), column] = [int(numa_node) in kin.planned for numa_node in ids]
+    # A planned place may also do whose memory is short, where a lower tier lends the rest: decide() knows.
+    on_nodes.plain[column] = not _keeps(view, want.group) and not any(view.machine.lower_tier.values())
 
 
 def _remembered(view: NodeView, want: Wanted, kin: Kin) -> tuple[Floats, float]:

@@ -115,8 +115,10 @@ def _need(request: Request, want: Wanted) -> ContainerNeed:
     )
 
 
-def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
-    """cells, kin: NUMA nodes x nodes; kin: each one's share of the kin."""
+def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) -> NodeScores:
+    """cells, kin, planned: NUMA nodes x nodes; kin: each one's share of the kin. planned: the place that is planned for
+    the pod, which goes first unless more would be used there than there is while another NUMA node will do.
+    """
     first, *later = needs.containers
     rest = needs.rest
     terms = _terms(cells, first, np.float64(0), rest)
@@ -130,6 +132,8 @@ def best(cells: Cells, needs: Needs, kin: Floats) -> NodeScores:
     )
     telling = [term for term, differs in ranked if differs]
     chosen = _chosen(fits, *(np.round(term, DIGITS) for term in telling), -cells.reservations)
+    if planned is not None and planned.any():
+        chosen = _planned_or(chosen, planned & fits, cells.hot > 0, terms.crowded)
     rows = chosen, np.arange(len(chosen))
     counted = np.where(terms.crowded | (cells.hot > 0), 0.0, kin)
     sure, near, score = fits[rows], counted[rows], terms.score(counted)[rows]
@@ -191,6 +195,17 @@ def _chosen(fits: Bools, *terms: Floats) -> Positions:
         left = left & (worth == worth.max(axis=0))
     first: Positions = left.argmax(axis=0)
     return first
+
+
+def _planned_or(chosen: Positions, planned: Bools, hot: Bools, crowded: Bools) -> Positions:
+    """The planned row of each column that has one, unless it is hot, or more would be used there than there is, and the
+    chosen one is not.
+    """
+    columns = np.arange(len(chosen))
+    at = planned.argmax(axis=0)
+    worse = (hot[at, columns] & ~hot[chosen, columns]) | (crowded[at, columns] & ~crowded[chosen, columns])
+    taken: Positions = np.where(planned[at, columns] & ~worse, at, chosen)
+    return taken
 
 
 def _hugepages(request: Request) -> bool:

@@ -6,43 +6,82 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from extender.scoring.predict import opt_ins
 from extender.state.pods import Devices, PodRow
+from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.optin.parsing import opted_in
 
 _Asked = tuple[str, int, Devices]
 """A pod's workload, its millicores, and its devices."""
 
-NOT_WAITING: tuple[str, _Asked] = "", ("", 0, ())
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """One of a group. gated, own_terms: as `PodRow` has them. size: members that its
+    group expects, 0: not said.
+    """
+
+    group: str
+    workload: str
+    demand: Demand
+    devices: Devices
+    priority: int
+    gated: bool
+    own_terms: bool
+    size: int
+
+    @property
+    def asked(self) -> _Asked:
+        return self.workload, self.demand.cpu_milli, self.devices
+
+    def expected(self, uses: Mapping[str, int]) -> Demand:
+        """uses: of one pod, by workload, in millicores."""
+        return counted(self.demand, uses.get(self.workload, 0))
 
 
 class WaitingMembers:
-    """A pod waits until its binding is seen. One whose demand can't be read does not count."""
+    """A pod waits until its binding is seen. One whose demand can't be read does not count.
+
+    changes: how often anything of a group came or went, of groups that wait; created: how many of it ever waited.
+    """
 
     def __init__(self) -> None:
-        self._pods: dict[str, tuple[str, _Asked]] = {}
+        self._pods: dict[str, WaitingPod] = {}
         self._groups: dict[str, Counter[_Asked]] = {}
+        self.changes: Counter[str] = Counter()
+        self.created: Counter[str] = Counter()
 
     def seen(self, row: PodRow) -> None:
         """As the API server has it now."""
         if row.node or row.ended or row.leaving or not opted_in(row.annotations):
             self.gone(row.uid)
-        elif row.uid not in self._pods:
+        elif (known := self._pods.get(row.uid)) is None:
+            self._add(row)
+        elif known.gated and not row.gated:
+            self.gone(row.uid)
             self._add(row)
 
     def gone(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
         if pod is None:
             return
-        group, asked = pod
-        waiting = self._groups[group]
-        waiting[asked] -= 1
-        if not waiting[asked]:
-            del waiting[asked]
+        waiting = self._groups[pod.group]
+        waiting[pod.asked] -= 1
+        self.changes[pod.group] += 1
+        if not waiting[pod.asked]:
+            del waiting[pod.asked]
         if not waiting:
-            del self._groups[group]
+            del self._groups[pod.group], self.changes[pod.group], self.created[pod.group]
+
+    def get(self, uid: str) -> WaitingPod | None:
+        return self._pods.get(uid)
+
+    def pods(self) -> dict[str, WaitingPod]:
+        """All, by uid."""
+        return dict(self._pods)
 
     def beside(self, uid: str, group: str, uses: Mapping[str, int] = {}) -> int:
         """Millicores that the group's waiting pods are expected to take, but for this one. uses: of one pod, by
@@ -52,18 +91,18 @@ class WaitingMembers:
         if waiting is None:
             return 0
         total = sum(count * max(milli, uses.get(name, 0)) for (name, milli, _), count in waiting.items())
-        own_group, (name, milli, _) = self._pods.get(uid, NOT_WAITING)
-        return total - (max(milli, uses.get(name, 0)) if own_group == group else 0)
+        own = self._pods.get(uid)
+        return total - (own.expected(uses).expected_milli if own is not None and own.group == group else 0)
 
     def devices_beside(self, uid: str, group: str) -> Devices:
         """That the group's waiting pods ask for, but for this one."""
         waiting = self._groups.get(group)
         if waiting is None:
             return ()
-        own_group, own = self._pods.get(uid, NOT_WAITING)
+        own = self._pods.get(uid)
         asked = Counter[str]()
         for pod, count in waiting.items():
-            others = count - (own_group == group and pod == own)
+            others = count - (own is not None and own.group == group and pod == own.asked)
             for resource, each in pod[2]:
                 asked[resource] += others * each
         return tuple(sorted((+asked).items()))
@@ -73,14 +112,20 @@ class WaitingMembers:
         copied = WaitingMembers()
         copied._pods = self._pods.copy()
         copied._groups = {group: waiting.copy() for group, waiting in self._groups.items()}
+        copied.changes, copied.created = self.changes.copy(), self.created.copy()
         return copied
 
     def _add(self, row: PodRow) -> None:
         try:
-            group = next((opt_in.group for opt_in in opt_ins(row).values()), "")
-            asked = row.workload, row.demand.cpu_milli, row.devices
+            opt_in = next(iter(opt_ins(row).values()), None)
+            demand = row.demand
         except PlacementError:
             return
-        if group:
-            self._pods[row.uid] = group, asked
-            self._groups.setdefault(group, Counter())[asked] += 1
+        if opt_in is None or not opt_in.group:
+            return
+        terms = row.priority, row.gated, row.own_terms, opt_in.size
+        pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms)
+        self._pods[row.uid] = pod
+        self._groups.setdefault(pod.group, Counter())[pod.asked] += 1
+        self.changes[pod.group] += 1
+        self.created[pod.group] += 1

@@ -82,7 +82,7 @@ def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults:
     if (weighing := candidates.weighing) is None:
         return NodeScores.unknown(count)
     at, on_nodes = weighing.anew, shares.of(candidates, weighing, want, faults)
-    part = best(weighing.cells, weighing.needs, on_nodes.share)
+    part = best(weighing.cells, weighing.needs, on_nodes.share, on_nodes.planned)
     part = replace(part, sure=part.sure & on_nodes.plain)
     if len(at) == count:
         return part

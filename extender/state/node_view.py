@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -73,9 +73,10 @@ class Assumption:
 class NodeView:
     """Immutable: every change gives a new one, so that what was once scored can be explained from the same values.
 
-    counted: of a view before this one. ended: uids of reported pods that the API server does not have any more; their
-    room is free already. occupancy: what was reported, with the assumed pods in their expected places and without
-    those that have ended; made of the others where it is not given.
+    held: by group, what is held for its pods that wait for a node. counted: of a view before this one. ended: uids of
+    reported pods that the API server does not have any more; their room is free already. occupancy: what was reported,
+    with the assumed pods in their expected places and what is held for groups, and without those that have ended; made
+    of the others where it is not given.
     """
 
     name: str
@@ -89,6 +90,7 @@ class NodeView:
     yielded: Yielded = NONE
     report_format: int = REPORT_FORMAT
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
+    held: Mapping[str, tuple[Reservation, ...]] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     occupancy: Occupancy = UNMADE
     counted: Counted | None = field(default=None, repr=False, compare=False)
@@ -97,7 +99,12 @@ class NodeView:
 
     def __post_init__(self) -> None:
         if self.occupancy is UNMADE:
-            object.__setattr__(self, "occupancy", _expected(self.reported, self.assumed.values(), self.ended))
+            object.__setattr__(self, "occupancy", self._expected())
+
+    def _expected(self) -> Occupancy:
+        occupancy = _with_assumed(_less(self.reported, self.ended), self.assumed.values())
+        held = {reservation.key: reservation for there in self.held.values() for reservation in there}
+        return occupancy.changed(held, checked=False) if held else occupancy
 
     @cached_property
     def index(self) -> NodeIndex:
@@ -159,7 +166,11 @@ class NodeView:
 
     def heir_of(self, held: NodeView | None) -> NodeView:
         """With what was assumed on the node, and known to have ended, before its enforcer began anew."""
-        return self if held is None else replace(self, assumed=held.assumed, ended=held.ended, occupancy=UNMADE)
+        return (
+            self
+            if held is None
+            else replace(self, assumed=held.assumed, held=held.held, ended=held.ended, occupancy=UNMADE)
+        )
 
     def without_ended(self, pod: str) -> NodeView:
         """The pod has ended, though the enforcer may show it for a while."""
@@ -185,13 +196,33 @@ class NodeView:
             vars(after)["table"] = self.table
         return after
 
+    def holding(self, held: Mapping[str, tuple[Reservation, ...]]) -> NodeView:
+        """With this held for groups, in place of what is."""
+        changes: dict[str, Reservation | None] = {
+            reservation.key: None
+            for group, there in self.held.items()
+            if there != held.get(group)
+            for reservation in there
+        }
+        changes |= {
+            reservation.key: reservation
+            for group, there in held.items()
+            if there != self.held.get(group)
+            for reservation in there
+        }
+        return _carried(self, self.occupancy.changed(changes, checked=False), held=held) if changes else self
+
+    def without_held(self, groups: Container[str]) -> NodeView:
+        """As these groups find it."""
+        return self.holding({group: there for group, there in self.held.items() if group not in groups})
+
     def without_assumed(self, *pods: str) -> NodeView:
         """As if these pods had not been assumed here."""
         gone = [self.assumed[pod] for pod in pods if pod in self.assumed]
         if not gone:
             return self
         left = {uid: self.assumed[uid] for uid in self.assumed.keys() - pods}
-        if not left and not self.ended:
+        if not left and not self.ended and not self.held:
             return _carried(self, self.reported, assumed=left)
         shown = self.reported
         after = self.occupancy.changed(
@@ -227,10 +258,6 @@ def _too_much(reported: Occupancy, machine: Machine) -> bool:
         or len(reported.allocations) > ALLOCATIONS
         or len(reported.live.free_hugepages) > sizes
     )
-
-
-def _expected(reported: Occupancy, assumed: Collection[Assumption], ended: Collection[str]) -> Occupancy:
-    return _with_assumed(_less(reported, ended), assumed)
 
 
 def _less(occupancy: Occupancy, ended: Collection[str]) -> Occupancy:

@@ -100,7 +100,9 @@ class PodRow:
 
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
-    priority: as its PriorityClass has it. labels, mentions: of a pod that has opted in; the latter where the Services
+    priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does not try it yet.
+    own_terms: it says by itself where it may go: by node, beside or away from which pods, or by its volumes. labels,
+    mentions: of a pod that has opted in; the latter where the Services
     that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
     nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of
     1.35 its Workload's. unscheduled: a number that is
@@ -128,6 +130,8 @@ class PodRow:
     nominated: str = ""
     scheduling_group: str = ""
     unscheduled: int = 0
+    gated: bool = False
+    own_terms: bool = False
 
     @property
     def gang(self) -> str:
@@ -208,12 +212,13 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One Kubernetes node. ready: its condition Ready is True."""
+    """One Kubernetes node. ready: its condition Ready is True. closed: a new pod has to tolerate one of its taints."""
 
     name: str
     uid: str = ""
     ready: bool = True
     addresses: tuple[str, ...] = ()
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from extender.scoring.history import ExplainRow, Offer, PodStory
 from extender.scoring.predict import Prediction, Wanted, opt_ins, predict
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption
+from extender.views import readout
 from extender.views.nearness import nearness, place
 from extender.views.summary import sentence
 from numakin.placement.decide.decide import Reason
@@ -41,6 +42,7 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
         "unscored": story.unscored,
         "scored": _scored(offer, story.at, most_nodes) if offer else None,
         "expected": _expected(assumed, story.at) if assumed else None,
+        "held": readout.group_room(cluster.held_for(group)) if group else [],
         "happened": [_happened(row) for row in decisions],
     }
 

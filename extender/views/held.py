@@ -11,8 +11,8 @@ from extender.state.node_view import NodeView
 @dataclass(frozen=True, slots=True)
 class Held:
     """By NUMA node. cpu (millicores) and memory (bytes): of what is requested, that of expected pods, which were scored
-    best here or are bound here and are not reported yet. kept: millicores beside it, for the rest of groups that say
-    how many they will be.
+    best here or are bound here and are not reported yet, and of groups whose pods wait for a node. kept: millicores
+    beside it, for the rest of groups that say how many they will be.
     """
 
     cpu: Mapping[int, int]
@@ -23,7 +23,7 @@ class Held:
 def held(view: NodeView) -> Held:
     machine, occupancy = view.machine, view.occupancy
     kept = dict.fromkeys((node.id for node in machine.numa_nodes), 0) | occupancy.kept(machine)
-    without = view
+    without = view.holding({})
     for pod in view.assumed:
         without = without.without_assumed(pod)
     return Held(

@@ -32,6 +32,7 @@ def plan(cluster: Cluster, questions: Iterable[tuple[Sequence[PodRow], Sequence[
     draft, asked = cluster.draft(), [(pod, names) for pods, names in questions for pod in pods]
     known = tuple(state.view.name for state in draft.picture().nodes)
     draft.apply_pods(Changes(rows=tuple(pod for pod, _ in asked)))
+    draft.reserve()
     return {"pods": [_planned(draft, pod, known if names is None else names) for pod, names in asked]}
 
 

@@ -10,9 +10,11 @@ from typing import Any
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import Plans
 from extender.scoring.node_table import NodeState
+from extender.state.columns.free_room import NumaPlace
 from extender.state.groups import Member, group_row
 from extender.views.held import held
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.state.pools import is_hot
@@ -45,6 +47,19 @@ def plans(kept: Plans) -> list[dict[str, Any]]:
             ],
         }
         for name, reservations in sorted(kept.items())
+    ]
+
+
+def group_room(places: Mapping[NumaPlace, Demand]) -> list[dict[str, Any]]:
+    """What is held for one group's pods that wait for a node."""
+    return [
+        {
+            "node": place.node,
+            "numa_node": place.numa_node,
+            "cpu_milli": places[place].expected_milli,
+            "memory": places[place].memory,
+        }
+        for place in sorted(places)
     ]
 
 
@@ -116,6 +131,18 @@ def gauges(figures: Figures, live: IsLive) -> Iterator[Gauge]:
         "Pods that were bound without kube-scheduler having asked for scores, by reason; by the replica that it asks.",
         "reason",
         figures.unscored,
+    )
+    yield (
+        "numakin_extender_held_cpus",
+        "CPUs that are held for groups whose pods wait for a node.",
+        "",
+        {"": figures.held_milli / 1000},
+    )
+    yield (
+        "numakin_extender_given_back_holds_total",
+        "How often room was given back that was held for a group of which nothing moved any more.",
+        "",
+        {"": figures.given_back},
     )
     yield (
         "numakin_extender_group_splits_total",

@@ -10,6 +10,7 @@ import numpy as np
 from extender.state.columns.arrays import Floats, Objects, Positions
 from extender.state.columns.candidates import NO_KINS, Candidates, Views, Weighing
 from extender.state.columns.cells import COLUMNS, EMPTY_NODE, Cells
+from extender.state.columns.free_room import FreeRoom
 from extender.state.columns.memo import SlotMemo
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
@@ -103,7 +104,7 @@ class ColumnStore:
             revisions=revisions,
             kins=kins,
             near=near.tolist(),
-            slot=None if planned is None else names.index(planned),
+            slot=None if planned is None else self._position(slots, planned),
             own=next((at for at in near.tolist() if names[at] == own), None) if own else None,
             weighing=None if needs is None else self._weighing(needs, slots, revisions, near),
         )
@@ -113,6 +114,22 @@ class ColumnStore:
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
         return [view for view in self._views[live].tolist() if view is not None]
+
+    def free_room(self, now: float, timeout: float, but: Collection[str]) -> FreeRoom:
+        """What is free on the live nodes, but for these: nothing where a NUMA node is hot."""
+        self.refresh()
+        live = self._placing & (now - self._received_at < timeout)
+        live[[self._slots[node] for node in but if node in self._slots]] = False
+        slots = np.flatnonzero(live)
+        cells = Cells(*self._block.take(slots, axis=2).transpose(0, 2, 1))
+        there = (cells.numa_node >= 0) & (cells.hot == 0)
+        return FreeRoom(
+            nodes=[view.name for view in self._views[slots].tolist()],
+            numa_node=np.ascontiguousarray(cells.numa_node),
+            cpu=np.ascontiguousarray(np.where(there, np.minimum(cells.free, cells.unused), 0.0)),
+            memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account, cells.real), 0.0)),
+            groups=np.ascontiguousarray(cells.groups),
+        )
 
     def keep(self, candidates: Candidates, weighing: Weighing, answers: Floats) -> None:
         """For the next pod with these needs. weighing: the candidates'. answers: of all nodes, as `memo` has them."""
@@ -129,6 +146,11 @@ class ColumnStore:
         anew = np.flatnonzero(~known)
         cells = Cells(*self._block.take(slots[anew], axis=2))
         return Weighing(needs, kept, before, anew, cells, cells.keeps[0] == 0)
+
+    def _position(self, slots: Positions, node: str) -> int | None:
+        """None where the node is not among them."""
+        there = np.flatnonzero(slots == self._slots.get(node, UNKNOWN))
+        return int(there[0]) if node in self._slots and len(there) else None
 
     def _among(self, names: Sequence[str], slots: Positions, nodes: Collection[str]) -> Positions:
         """The positions of these nodes."""

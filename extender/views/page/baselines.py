@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from heapq import heapify, heapreplace
 
-from extender.planning.group_plan import NumaPlace, make_plan, roomiest
+from extender.planning.group_plan import make_plan, roomiest
+from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
 from numakin.placement.model.demand import Demand
 from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload, free_room

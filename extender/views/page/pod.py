@@ -33,7 +33,7 @@ def pod_of_uid(cluster: Cluster, scene: Scene, uid: str) -> Row | None:
         return answer
     untold: Row = {
         "uid": uid, "pod": scene.name(uid), "summary": "", "group": None, "membership": None, "unscored": None,
-        "scored": None, "expected": None, "happened": [],
+        "scored": None, "expected": None, "held": [], "happened": [],
     }  # fmt: skip
     return _on_scene(untold, scene)
 

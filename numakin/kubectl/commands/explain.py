@@ -82,6 +82,8 @@ def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
         yield answer["membership"]
     if answer.get("expected"):
         yield _expected(answer["expected"])
+    if answer.get("held"):
+        yield "held for its group's pods that wait for a node: " + "; ".join(map(_held, answer["held"]))
     if answer.get("happened"):
         yield ""
         yield _happened(answer["happened"])
@@ -102,6 +104,10 @@ def _expected(expected: dict[str, Any]) -> str:
     return (
         f"{state} {expected['node']}, NUMA node {expected['numa_nodes']}; its enforcer has {left:.0f} s left to report"
     )
+
+
+def _held(held: dict[str, Any]) -> str:
+    return f"{held['cpu_milli'] / 1000:g} CPUs on {held['node']}, NUMA node {held['numa_node']}"
 
 
 def _happened(happened: list[dict[str, Any]]) -> Any:

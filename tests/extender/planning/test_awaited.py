@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planning import awaited
-from extender.planning.group_plan import NumaPlace
 from extender.planning.group_planner import GroupPlanner, Plans
+from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.demand import Demand

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from extender.cluster import Cluster
-from extender.planning.group_plan import GroupPlan, NumaPlace, Vacancy, make_plan, roomiest
+from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
+from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import GroupSpec
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
@@ -210,6 +211,16 @@ def test_a_plan_is_kept_while_what_it_was_made_of_is(world):
     assert world.known != before
 
 
+def test_a_plan_is_made_anew_when_as_many_members_are_elsewhere(world):
+    """As after a rolling update, which leaves as many of each workload as before."""
+    world.slots = {"a-0": "0", "d-0": "1"}
+    world.plans(a=1, b=1, c=1, d=1)
+    assert world.known[B][0].place == NumaPlace("n1", 0)
+    world.slots = {"a-1": "1", "d-1": "0"}
+    world.plans(a=1, b=1, c=1, d=1)
+    assert world.known[B][0].place == NumaPlace("n1", 1)
+
+
 def test_priorities_settle_who_shares_a_numa_node():
     world = World()
     world.slots = {"a-0": "0", "b-0": "0", "c-0": "1", "d-0": "1"}
@@ -285,6 +296,24 @@ def test_a_planned_slot_is_passed_over_for_want_of_memory_too(cluster: Cluster):
     cluster._nodes.plans = {A: (Vacancy(NumaPlace("n1", 1), 1), Vacancy(NumaPlace("n2", 0), 1))}
     rows = cluster.score(cluster.wanted(hungry), ["n1", "n2"]).rows
     assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
+
+
+def test_a_slot_of_a_plan_that_its_kin_have_left_does_not_lead(cluster: Cluster):
+    """One replica is expected on n2, as when there were two for a moment. All kin are on n1, with room."""
+    tell(cluster, "n1", reservation("b-9", "0", milli=4000), generation=2)
+    cluster.apply_pods(Changes(rows=(replace(newcomer("b", 9), node="n1", phase="Running"),)))
+    cluster._nodes.known = known(b=1)
+    cluster._nodes.plans = {A: (Vacancy(NumaPlace("n2", 1), 1),)}
+    assert arrive(cluster, "a") == ("n1", "0")
+
+
+def test_a_slot_leads_over_kin_that_are_there_already_where_more_of_them_are_planned_beside_it(cluster: Cluster):
+    tell(cluster, "n1", reservation("c-9", "0", milli=4000), generation=2)
+    cluster.apply_pods(Changes(rows=(replace(newcomer("c", 9), node="n1", phase="Running"),)))
+    cluster._nodes.known = known(c=1)
+    slot = (Vacancy(NumaPlace("n2", 1), 1),)
+    cluster._nodes.plans = {A: slot, B: slot}
+    assert arrive(cluster, "b") == ("n2", "1")
 
 
 def test_a_nomination_on_another_node_knows_nothing_of_the_slot(cluster: Cluster):

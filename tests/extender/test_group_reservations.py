@@ -1,0 +1,314 @@
+"""Room is held for groups whose pods wait, from the moment that they are there until they have come, and harms nobody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from extender.cluster import Cluster
+from extender.scoring.group_holds import GROWS_S
+from extender.settings import Settings
+from extender.state.node_report import Report
+from extender.state.node_view import NodeView
+from extender.state.pods import Changes, NodeRow, PodRow
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Reservation, fingerprint
+from tests.clock import Clock
+from tests.extender.machines import pod
+from tests.extender.running import machine
+from tests.extender.told import reservations_of, tell
+
+SETTLED_S = GROWS_S + 1
+HOLD_S = 60.0
+
+
+def of_group(group: str, count: int, *, cpu: str = "1", first: int = 0, **more) -> list[PodRow]:
+    fields = {key: more.pop(key) for key in ("priority", "gated", "own_terms") if key in more}
+    rows = [pod(f"{group}-{at}", group=group, cpu=cpu, memory="1Mi", **more) for at in range(first, first + count)]
+    return [replace(row, **fields) for row in rows]
+
+
+def created(cluster: Cluster, clock: Clock, *rows: PodRow) -> None:
+    """All are there, and have been for a while."""
+    cluster.apply_pods(Changes(rows=rows))
+    cluster.reserve()
+    clock.now += SETTLED_S
+    for node in ("a", "b", "c"):
+        cluster.received(node)
+    cluster.reserve()
+
+
+def asked(cluster: Cluster, row: PodRow, *names: str) -> str:
+    """The node that leads."""
+    want = cluster.wanted(row)
+    assert want is not None
+    result = {scored.node: scored.score for scored in cluster.score(want, names or ("a", "b")).rows}
+    return max(result, key=result.__getitem__) if any(result.values()) else ""
+
+
+def held(cluster: Cluster, node: str) -> dict[str, str]:
+    """By group, the NUMA nodes where something is held, with its millicores."""
+    view = cluster.view(node)
+    assert view is not None
+    return {
+        group: ", ".join(f"{entry.numa_nodes}: {entry.demand.cpu_milli}" for entry in there)
+        for group, there in view.held.items()
+        if there
+    }
+
+
+def other(numa_node: int, milli: int) -> Reservation:
+    """Of who has not opted in."""
+    return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(milli))
+
+
+@pytest.fixture
+def nodes(cluster: Cluster) -> Cluster:
+    """a: 8 and 6 CPUs free. b: 8 and 3."""
+    tell(cluster, "a", other(1, 2000))
+    tell(cluster, "b", other(1, 5000))
+    return cluster
+
+
+def test_groups_that_come_mixed_are_whole_each(nodes: Cluster, clock: Clock):
+    groups = {"big": of_group("big", 8), "middle": of_group("middle", 6), "small": of_group("small", 6, cpu="500m")}
+    rows = [row for six in zip(*(group[:6] for group in groups.values()), strict=True) for row in six]
+    rows += groups["big"][6:]
+    created(nodes, clock, *rows)
+    for row in rows:
+        asked(nodes, row)
+    there = {node: Counter(reservations_of(nodes, node).items()) for node in ("a", "b")}
+    for group in groups:
+        homes = {(node, home) for node, pods in there.items() for key, home in pods if key.startswith(f"{group}-")}
+        assert len(homes) == 1, group
+
+
+def test_another_groups_pod_does_not_take_what_is_held(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 6))
+    assert held(nodes, "a") == {"default/shop": "1: 6000"}
+    stranger = pod("stranger", group="other", cpu="5", memory="1Mi")
+    created(nodes, clock, stranger)
+    asked(nodes, stranger, "a")
+    assert reservations_of(nodes, "a")["stranger"] == "0"
+
+
+def test_each_member_that_comes_takes_its_part_of_what_is_held(nodes: Cluster, clock: Clock):
+    rows = of_group("shop", 6)
+    created(nodes, clock, *rows)
+    assert asked(nodes, rows[3]) == "a"
+    assert held(nodes, "a") == {"default/shop": "1: 5000"}
+    (nomination,) = nodes.apply_pods(Changes(rows=(replace(rows[3], node="a"),)))
+    assert (nomination.numa_nodes, held(nodes, "a")) == (NumaSet.of((1,)), {"default/shop": "1: 5000"})
+    for row in rows:
+        asked(nodes, row)
+        nodes.apply_pods(Changes(rows=(replace(row, node="a"),)))
+    assert held(nodes, "a") == {}
+
+
+def test_what_nobody_comes_for_is_given_back(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 6))
+    clock.now += HOLD_S
+    nodes.received("a")
+    nodes.reserve()
+    assert held(nodes, "a") == held(nodes, "b") == {}
+    nodes.apply_pods(Changes(rows=tuple(of_group("shop", 1, first=6))))
+    nodes.reserve()
+    assert held(nodes, "a") or held(nodes, "b"), "it moves again"
+
+
+def test_the_room_of_members_that_are_deleted_is_free(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 6))
+    nodes.apply_pods(Changes(gone=("shop-0", "shop-1")))
+    assert held(nodes, "a") == {"default/shop": "1: 4000"}
+
+
+def test_a_member_that_was_scored_and_never_bound_finds_its_place_again(nodes: Cluster, clock: Clock):
+    rows = of_group("shop", 6)
+    created(nodes, clock, *rows)
+    asked(nodes, rows[0])
+    clock.now += 31
+    nodes.received("a"), nodes.received("b")
+    assert asked(nodes, rows[1]) == "a"
+    assert held(nodes, "a") == {"default/shop": "1: 5000"}, "the first holds nothing of its own any more"
+
+
+def test_a_pod_of_higher_priority_finds_the_room_as_if_nothing_were_held(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 8))
+    assert held(nodes, "a") == {"default/shop": "0: 8000"}
+    for priority, home in ((0, "1"), (1, "0")):
+        high = replace(pod(f"p{priority}", group="high", cpu="6", memory="1Mi"), priority=priority)
+        created(nodes, clock, high)
+        asked(nodes, high, "a")
+        assert reservations_of(nodes, "a")[f"p{priority}"] == home
+
+
+def test_a_pod_that_fits_nowhere_else_takes_what_is_held(cluster: Cluster, clock: Clock):
+    tell(cluster, "a", of=machine(1))
+    created(cluster, clock, *of_group("shop", 8))
+    stranger = pod("stranger", group="other", cpu="2", memory="1Mi", policy="single-numa-node")
+    created(cluster, clock, stranger)
+    want = cluster.wanted(stranger)
+    assert want is not None
+    assert cluster.refusals(want, ["a"]) == {}
+    assert asked(cluster, stranger, "a") == "a"
+
+
+def test_gated_pods_count_for_the_size_and_hold_nothing(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 3), *of_group("shop", 4, first=3, gated=True))
+    assert held(nodes, "a") == {"default/shop": "0: 3000"}, "7 do not fit NUMA node 1"
+
+
+def test_the_size_that_a_group_gives_counts_for_where_it_goes(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 3, size="8"))
+    assert held(nodes, "a") == {"default/shop": "0: 3000"}
+
+
+def test_pods_that_say_themselves_where_they_may_go_are_not_planned(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 4, own_terms=True))
+    assert held(nodes, "a") == held(nodes, "b") == {}
+
+
+def test_nothing_is_planned_on_a_node_that_takes_no_pods(nodes: Cluster, clock: Clock):
+    nodes.apply_nodes(Changes(rows=(NodeRow("a", closed=True), NodeRow("b")), whole=True))
+    created(nodes, clock, *of_group("shop", 6))
+    assert held(nodes, "b") == {"default/shop": "0: 6000"}
+    nodes.apply_nodes(Changes(rows=(NodeRow("a"),)))
+    nodes.reserve()
+    assert held(nodes, "a") == {"default/shop": "1: 6000"}
+
+
+def test_a_node_that_is_not_offered_to_a_groups_pods_is_planned_for_no_more_of_them(nodes: Cluster, clock: Clock):
+    rows = of_group("shop", 6)
+    created(nodes, clock, *rows)
+    for row in rows[:2]:
+        assert asked(nodes, row, "b") == "b"
+    nodes.reserve()
+    assert held(nodes, "a") == {}
+    assert held(nodes, "b") == {"default/shop": "0: 4000"}
+
+
+def test_an_extender_that_starts_anew_holds_the_same(nodes: Cluster, clock: Clock):
+    rows = [*of_group("shop", 6), *of_group("cart", 7)]
+    created(nodes, clock, *rows)
+    again = Cluster(Settings(report_timeout=60, hold=30), clock)
+    again.apply_pods(Changes(rows=tuple(rows), whole=True))
+    again.reserve()
+    tell(again, "a", other(1, 2000))
+    tell(again, "b", other(1, 5000))
+    clock.now += SETTLED_S
+    again.reserve()
+    assert [held(again, node) for node in "ab"] == [held(nodes, node) for node in "ab"]
+
+
+def test_trying_out_what_pods_would_do_changes_nothing(nodes: Cluster, clock: Clock):
+    created(nodes, clock, *of_group("shop", 6))
+    before = held(nodes, "a")
+    draft = nodes.draft()
+    draft.apply_pods(Changes(rows=tuple(of_group("more", 7))))
+    draft.reserve()
+    for row in of_group("shop", 6):
+        asked(draft, row)
+    assert held(draft, "a") != before
+    assert held(nodes, "a") == before
+
+
+def test_with_nothing_to_hold_for_no_room_is_held(clock: Clock):
+    cluster = Cluster(Settings(report_timeout=60, group_hold=0), clock)
+    tell(cluster, "a")
+    created(cluster, clock, *of_group("shop", 6))
+    assert held(cluster, "a") == {}
+
+
+class Holds(RuleBasedStateMachine):
+    """Groups come, are asked about, are bound and go, in any order, while time passes and nodes report."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.cluster = Cluster(Settings(report_timeout=1e9, hold=30), self.clock)
+        self.rows: dict[str, PodRow] = {}
+        self.made = 0
+        for node in ("a", "b", "c"):
+            self.report(node)
+
+    @rule(group=st.sampled_from("xyz"), count=st.integers(1, 5), cpu=st.sampled_from(["500m", "1", "3", "9"]),
+          gated=st.booleans(), priority=st.sampled_from([0, 0, 5]))  # fmt: skip
+    def create(self, group, count, cpu, gated, priority):
+        rows = of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority)
+        self.made += count
+        self.rows |= {row.uid: row for row in rows}
+        self.cluster.apply_pods(Changes(rows=tuple(rows)))
+
+    @precondition(lambda self: self.rows)
+    @rule(data=st.data(), names=st.sampled_from(["abc", "ab", "c"]))
+    def ask(self, data, names):
+        asked(self.cluster, self.rows[data.draw(st.sampled_from(sorted(self.rows)))], *names)
+
+    @precondition(lambda self: self.rows)
+    @rule(data=st.data(), node=st.sampled_from("abc"))
+    def bind(self, data, node):
+        row = self.rows[data.draw(st.sampled_from(sorted(self.rows)))]
+        self.rows[row.uid] = row if row.node else replace(row, node=node, gated=False)
+        self.cluster.apply_pods(Changes(rows=(self.rows[row.uid],)))
+
+    @precondition(lambda self: self.rows)
+    @rule(data=st.data())
+    def delete(self, data):
+        uid = data.draw(st.sampled_from(sorted(self.rows)))
+        del self.rows[uid]
+        self.cluster.apply_pods(Changes(gone=(uid,)))
+
+    @rule(seconds=st.sampled_from([0.1, 3, 31, 61]))
+    def wait(self, seconds):
+        self.clock.now += seconds
+
+    @rule()
+    def reserve(self):
+        self.cluster.reserve()
+
+    @rule(node=st.sampled_from("abc"))
+    def report(self, node):
+        """What it has by then: nothing of ours was started."""
+        generation = int(self.clock.now * 10)
+        self.cluster.connected(node)
+        view = NodeView(node, "session", "1", machine())
+        self.cluster.reported(view, Report(generation, 0, fingerprint([other(0, 1000)], []), (other(0, 1000),)))
+
+    @invariant()
+    def what_is_held_is_for_pods_that_wait_and_hold_no_room_of_their_own(self):
+        waiting = {uid: row for uid, row in self.rows.items() if not row.node and not row.gated}
+        table = self.cluster._nodes
+        for node in "abc":
+            view = self.cluster.view(node)
+            for group, there in view.held.items():
+                planned = [
+                    row
+                    for uid, row in waiting.items()
+                    if table.group_holds.place(uid) is not None and table.group_holds.place(uid).node == node
+                    if f"default/{row.annotations['group.numakin.io']}" == group and table.held(uid) is None
+                ]
+                assert sum(entry.demand.cpu_milli for entry in there) == sum(row.demand.cpu_milli for row in planned)
+
+    @invariant()
+    def a_view_shows_what_is_reported_assumed_and_held_and_nothing_else(self):
+        for node in "abc":
+            view = self.cluster.view(node)
+            anew = NodeView(
+                node, "s", "1", view.machine, view.reported, assumed=view.assumed, held=view.held, ended=view.ended
+            )
+            assert view.occupancy.fingerprint == anew.occupancy.fingerprint
+
+    def teardown(self):
+        self.cluster.apply_pods(Changes(whole=True))
+        self.cluster.reserve()
+        assert all(not held(self.cluster, node) for node in "abc")
+
+
+TestHolds = Holds.TestCase
+TestHolds.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
