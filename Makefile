@@ -29,6 +29,7 @@ demo: $(DEMO)  ## the main job on this machine, without a cluster (ARGS=--keep l
 
 simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 	@$(PYTHON) -m benchmarks.cluster $(ARGS)
+	@$(if $(ARGS),,$(PYTHON) -m benchmarks.groups)
 
 BENCH_READY := $(PYTHON) -c 'import gunicorn' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
 	|| echo "bench: without gunicorn: the extender is measured beside its own server alone" >&2

@@ -15,7 +15,7 @@ from extender.scoring.group_kin import GroupMembers
 from extender.scoring.kin import kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.single import NodeScores, needs_of
-from extender.scoring.steering import PlannedSlots
+from extender.scoring.steering import VacantSlots
 from extender.scoring.waiting_members import WaitingMembers
 from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.columns.free_room import FreeRoom, NumaPlace
@@ -136,7 +136,7 @@ class NodeTable:
             on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
         place = self.group_holds.place(want.pod.uid)
         if place is None and self.plans:
-            place = PlannedSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
+            place = VacantSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:
             return on_nodes, None
         return on_nodes.planned(place.node, place.numa_node), place.node

@@ -20,7 +20,7 @@ EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedSlots:
+class VacantSlots:
     """The plans, and where everybody is by now. view: of a node; None where it is not known."""
 
     plans: Plans

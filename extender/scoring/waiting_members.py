@@ -123,7 +123,7 @@ class WaitingMembers:
             return
         if opt_in is None or not opt_in.group:
             return
-        terms = row.priority, row.gated, row.own_terms, opt_in.size
+        terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size
         pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms)
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1

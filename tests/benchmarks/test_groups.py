@@ -1,0 +1,50 @@
+"""Groups of unlike sizes whose pods come mixed are nearly as whole as the best known, and more than rules by hand make
+them.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from benchmarks.cluster.load import Instance, locality
+from benchmarks.cluster.nodes.population import NodeSpec, population
+from benchmarks.groups import best, by_hand, drawn, play
+
+Cluster = tuple[list[NodeSpec], list[Instance]]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    random = Random(4)
+    specs = population(6, random)
+    return specs, drawn.groups(specs, 0.25, random)
+
+
+def mean_locality(groups: list[Instance], places: play.Places) -> float:
+    return fmean(locality(group.replicas(), places) for group in groups)
+
+
+@pytest.mark.parametrize("order", ["mixed", "trickled"])
+def test_groups_are_nearly_as_whole_as_the_best_known_and_more_than_by_rules(cluster: Cluster, order: str):
+    specs, groups = cluster
+    waves = drawn.ORDERS[order](groups, Random(4))
+    known = fmean(best.best(specs, groups, milp_s=0).values())
+    ours = mean_locality(groups, play.placed(specs, waves, 4, settled=order == "mixed"))
+    pods = [replica for wave in waves for replica in wave]
+    rules = [
+        mean_locality(groups, by_hand.placed(specs, pods, policy, 4, required=required))
+        for policy in by_hand.POLICIES
+        for required in (True, False)
+    ]
+    assert ours >= 0.9 * known
+    assert ours > max(rules)
+
+
+def test_the_best_known_cuts_no_group_that_fits_beside_the_others(cluster: Cluster):
+    specs, groups = cluster
+    alone = {group: best.best(specs, [group], milp_s=0)[group] for group in groups}
+    together = best.best(specs, groups, milp_s=0)
+    assert all(together[group] <= alone[group] + 1e-9 for group in groups)
