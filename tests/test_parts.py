@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.parts import asked_for, built_wheel, installed, ran
+from tests.parts import ROOT, asked_for, built_wheel, installed, ran
 
 PLUGIN = ""
 PARTS = {
@@ -83,3 +84,8 @@ def test_google_clouds_proto_is_left_alone(wheel: Path, tmp_path: Path) -> None:
     site = installed(tmp_path / "site", wheel, "enforcer", "proto-plus")
     run = ran(site, "import numakin.wire.report_pb2, proto; print(hasattr(proto, 'Message'))")
     assert (run.stdout, run.stderr) == ("True\n", "")
+
+
+def test_the_tree_has_few_folders_at_its_top() -> None:
+    tracked = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, check=True, text=True).stdout
+    assert len({name.partition("/")[0] for name in tracked.splitlines() if "/" in name}) <= 16
