@@ -9,18 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 
 from extender.ledger import BindingLedger, Nomination
-from extender.owing_lock import OwingLock
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
 from extender.pod_wait import PodWait
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
-from extender.scoring.prepared import Found, Prepared, Snapshot, prepared
+from extender.scoring.prepared import Prepared, Snapshot, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
-from extender.scoring.strict import NodeRefusal, refusals, uncertain
+from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
 from extender.scoring.waiting_groups import WaitingGroups
 from extender.settings import DEFAULT_SETTINGS, Settings
@@ -48,7 +48,7 @@ class Cluster:
         nodes: NodeTable | None = None,
     ) -> None:
         self.settings, self.clock = settings, clock
-        self._lock, self.faults = OwingLock(), Faults()
+        self._lock, self.faults = Lock(), Faults()
         self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
@@ -139,16 +139,7 @@ class Cluster:
     def prepared(self, want: Wanted, names: Sequence[str]) -> Prepared:
         """What `score` answers; nothing is held yet."""
         self.wait.wait(want)
-        return self._prepared(self._snapshots.of(want, names))
-
-    def prepared_at_once(self, want: Wanted, names: Sequence[str]) -> Prepared | None:
-        """As `prepared`, where that waits for nothing and is little work; else None, for `prepared` to go on from."""
-        if not self.wait.over(want):
-            return None
-        snapshot = self._snapshots.of_few(want, names, self.settings.report_timeout)
-        return None if snapshot is None else self._prepared(snapshot)
-
-    def _prepared(self, snapshot: Snapshot) -> Prepared:
+        snapshot = self._snapshots.of(want, names)
         self._snapshots.answered()
         timeout = self.settings.report_timeout
         ready = prepared(snapshot, timeout, self.faults, self.clock())
@@ -162,7 +153,7 @@ class Cluster:
         """As if nothing were held for other groups, for who would find no place else."""
         with self._lock:
             candidates, at, holds = self._candidates(want, names, held=False), self.clock(), self._nodes.holds
-        return self._snapshots.weighed(Found(want, candidates, at, holds))
+        return self._snapshots.weighed(want, candidates, at, holds)
 
     def serves(self, ready: Prepared) -> bool:
         """Whether it would be answered alike now."""
@@ -181,22 +172,15 @@ class Cluster:
         with self._lock:
             self._ledger.scored(ready, alone=True)
 
-    def promise(self, ready: Prepared) -> None:
-        """As `give`: the room is held by `settle`, or by whoever asks for anything before."""
-        self._lock.owe(lambda: self._ledger.scored(ready))
+    def refresh(self) -> None:
+        """Works out what the next answer will be made of, once the last one is sent."""
+        with self._lock:
+            self._nodes.refresh()
 
-    def settle(self) -> None:
-        self._lock.settle()
-
-    @property
-    def busy(self) -> bool:
-        """Whether an answer would wait for another thread."""
-        return self._lock.locked()
-
-    def refusals(self, want: Wanted, names: Sequence[str], *, anew: bool = True) -> dict[str, NodeRefusal]:
-        """As `strict.refusals`; who is refused everywhere is to be woken. anew: or goes on from `refuses_none`."""
+    def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
+        """As `strict.refusals`; who is refused everywhere is to be woken."""
         self.wait.wait(want)
-        snapshot = self._snapshots.of(want, names, anew=anew)
+        snapshot = self._snapshots.of(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
         if refused and self._nodes.group_holds.any:
             snapshot = self._despite_holds(want, names)
@@ -204,18 +188,6 @@ class Cluster:
         with self._lock:
             self._refused.answered(want, everywhere=len(refused) == len(names) and self._ledger.knows(want.pod))
         return refused
-
-    def refuses_none(self, want: Wanted, names: Sequence[str]) -> bool:
-        """Whether `refusals` would be empty, where that waits for nothing and is little work to know; else False."""
-        if not self.wait.over(want):
-            return False
-        timeout = self.settings.report_timeout
-        snapshot = self._snapshots.of_few(want, names, timeout, anew=True)
-        if snapshot is None or uncertain(snapshot.candidates, snapshot.known, timeout).any():
-            return False
-        with self._lock:
-            self._refused.answered(want, everywhere=False)
-        return True
 
     def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
         """As `victims.victims`. named: uids by node."""

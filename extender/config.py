@@ -1,6 +1,6 @@
 """The extender's options: one frozen value, built once from flags over environment over file.
 
-A file is TOML with the options' own names as keys (`listen = "0.0.0.0:8080"`); the environment has
+A file is TOML with the options' own names as keys (`listen = "127.0.0.1:8080"`); the environment has
 them as NUMAKIN_LISTEN. An unknown key or a value of the wrong type is an error that names it.
 """
 
@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args, get_type_hints
 
@@ -33,10 +34,10 @@ class BadConfig(ValueError):
 class ExtenderConfig:
     """Everything that can be set. Times in seconds; addresses HOST:PORT; an empty path means not set."""
 
-    listen: str = "0.0.0.0:8080"
+    listen: str = "127.0.0.1:8080"
     grpc_listen: str = "0.0.0.0:8081"
-    health_listen: str = ""
-    threads: int = 8
+    health_listen: str = "0.0.0.0:8082"
+    web_listen: str = "0.0.0.0:8083"
     kubeconfig: str = ""
     kube: bool = True
     namespace: str = ""
@@ -67,15 +68,7 @@ class ExtenderConfig:
     ready_file: str = ""
 
     def __post_init__(self) -> None:
-        host_and_port("listen", self.listen)
-        if host_and_port("grpc_listen", self.grpc_listen)[1] and self.grpc_listen == self.listen:
-            raise BadConfig(f"--listen and --grpc-listen are both {self.listen}: each needs a port of its own")
-        if self.health_listen and host_and_port("health_listen", self.health_listen)[1]:
-            for name in ("listen", "grpc_listen"):
-                if getattr(self, name) == self.health_listen:
-                    raise BadConfig(
-                        f"{_flag(name)} and --health-listen are both {self.health_listen}: each needs a port of its own"
-                    )
+        self._check_addresses()
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
@@ -100,6 +93,20 @@ class ExtenderConfig:
             if bool(cert) != bool(key) or (ca and not cert):
                 raise BadConfig(f"{_flag(prefix)}-cert and {_flag(prefix)}-key belong together")
 
+    def _check_addresses(self) -> None:
+        taken: dict[str, str] = {}
+        for name in LISTENS:
+            address = getattr(self, name)
+            if host_and_port(name, address)[1] and taken.setdefault(address, name) != name:
+                raise BadConfig(
+                    f"{_flag(taken[address])} and {_flag(name)} are both {address}: each needs a port of its own"
+                )
+        if not (self.tls_cert or self.own_ca or _is_loopback(host_and_port("listen", self.listen)[0])):
+            raise BadConfig(
+                f"--listen {self.listen}: without TLS kube-scheduler's port is for this host alone, such as "
+                "127.0.0.1:8080; for others --own-ca, or --tls-cert and --tls-key"
+            )
+
     @property
     def terms(self) -> LeaseDurations:
         """How the replicas agree on the one that writes."""
@@ -109,8 +116,10 @@ class ExtenderConfig:
 _ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
+LISTENS = ("listen", "grpc_listen", "health_listen", "web_listen")
+"""The options that name a port."""
+
 _RANGES = (
-    ("threads", 1, 256),
     ("lease_duration", 1, 3600),
     ("renew_deadline", 0.1, 3600),
     ("retry_period", 0.1, 3600),
@@ -123,10 +132,13 @@ _RANGES = (
 )
 
 _HELP: Mapping[str, tuple[str, str]] = {
-    "listen": ("HOST:PORT", "where kube-scheduler and people call, over HTTP; port 0 takes a free one"),
+    "listen": (
+        "HOST:PORT",
+        "where kube-scheduler calls; without TLS an address of this host alone; port 0 takes a free one",
+    ),
     "grpc_listen": ("HOST:PORT", "where enforcers stream their reports; port 0 takes a free one"),
-    "health_listen": ("HOST:PORT", "where the kubelet probes and Prometheus scrape; empty: at --listen"),
-    "threads": ("N", "requests of kube-scheduler answered at once"),
+    "health_listen": ("HOST:PORT", "where the kubelet probes and Prometheus scrape, without TLS"),
+    "web_listen": ("HOST:PORT", "where people read: the web page and /api/v1; over TLS where kube-scheduler's port is"),
     "kubeconfig": ("FILE", "how to reach the API server; without it the pod's own service account is used, if any"),
     "kube": ("", "watch pods and nodes at the API server (--no-kube: know pods from the enforcers' reports alone)"),
     "namespace": ("NAMESPACE", "where the Lease of the replicas is; by default the pod's own, else numakin"),
@@ -168,9 +180,9 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "",
         "let /filter refuse nodes for pods of policy restricted and single-numa-node; needs the preempt verb",
     ),
-    "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP port, renewed under way; without it: plain HTTP"),
+    "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP ports, renewed under way; without it: plain HTTP"),
     "tls_key": ("FILE", "its private key"),
-    "tls_client_ca": ("FILE", "demand a client certificate signed by this CA of whoever asks for filters and scores"),
+    "tls_client_ca": ("FILE", "let in only kube-schedulers with a client certificate signed by this CA"),
     "service_names": (
         "",
         "expect a pod to talk to the Services of its namespace that its containers' environment and arguments name",
@@ -185,7 +197,7 @@ _HELP: Mapping[str, tuple[str, str]] = {
     ),
     "own_ca": (
         "",
-        "TLS on both ports by numakin's own CA, in Secret numakin-own-ca; kube-scheduler must show its certificate",
+        "TLS by numakin's own CA, in Secret numakin-own-ca; kube-scheduler must show its certificate",
     ),
     "authorise_readers": (
         "",
@@ -196,13 +208,13 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "grpc_tls_client_ca": ("FILE", "demand client certificates signed by this CA from enforcers"),
     "log_level": ("LEVEL", "the least severe level logged"),
     "log_format": ("FORMAT", "text for people, json for machines"),
-    "ready_file": ("FILE", "written when both ports answer: their addresses, as JSON"),
+    "ready_file": ("FILE", "written when the ports answer: their addresses, as JSON"),
 }
 
 _EXAMPLES = """\
 examples:
   numakin-extender                                    as in the Deployment: everything from the pod's service account
-  numakin-extender --no-kube --listen 127.0.0.1:8080  no API server: pods are known from their enforcers' reports
+  numakin-extender --no-kube                          no API server: pods are known from their enforcers' reports
   numakin-extender --config extender.toml             a file; flags and NUMAKIN_* variables win over it
 
 The scheduler's side is scheduler-config/kube-scheduler-config.yaml.
@@ -223,6 +235,14 @@ def host_and_port(name: str, address: str) -> tuple[str, int]:
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise BadConfig(f"{_flag(name)} must be HOST:PORT, not {address!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this host reaches it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _file(path: Path) -> dict[str, Any]:

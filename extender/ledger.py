@@ -129,10 +129,6 @@ class BindingLedger:
         """A moment, for the watch to show the pod, and who is bound by now. Not under the cluster's lock."""
         self._lag.until(lambda: self._shown(want), longest_s)
 
-    def awaits(self, want: Wanted, longest_s: float) -> bool:
-        """Whether `wait_for` would wait."""
-        return self._lag.waits(lambda: self._shown(want), longest_s)
-
     def _shown(self, want: Wanted) -> bool:
         """Whether the watch has shown the pod and, for one that may be refused a node, all pods that filter left one
         node to: their room is held only once they are bound.
@@ -213,7 +209,6 @@ class BindingLedger:
             self._nodes.missed(pod.uid)
         if known and (place := ready.place(self._faults)) is not None:
             self.hold(place, pod, ready.node, bound=False)
-        self._nodes.refresh()
 
     def _pass(self, uid: str) -> None:
         now = self._clock()

@@ -15,7 +15,7 @@ from numakin.process.threads import Failure
 
 
 def configure(level: str, form: str) -> None:
-    """Also takes what the standard library's loggers (uvicorn, kubernetes) have to say."""
+    """Also takes what the standard library's loggers (kubernetes) have to say."""
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, structlog.contextvars.merge_contextvars, _recorded],
         logger_factory=structlog.stdlib.LoggerFactory(),

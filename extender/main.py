@@ -17,7 +17,7 @@ from flask import Flask
 from extender import log
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
-from extender.config import BadConfig, ExtenderConfig, host_and_port, load
+from extender.config import LISTENS, BadConfig, ExtenderConfig, host_and_port, load
 from extender.group_reservations import GroupReservations
 from extender.kube.api import Api
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
@@ -33,12 +33,17 @@ from extender.refused_pod_checks import RefusedPodChecks
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
 from extender.scheduler.access import authorise, common_name
-from extender.scheduler.calls import busy, scheduler_calls
+from extender.scheduler.calls import SchedulerCalls
 from extender.scheduler.metrics import Metrics
-from extender.scheduler.routes import Readiness, create_app
+from extender.scheduler.routes import Readiness, create_app, create_health_app
 from extender.scheduler.verbs import Verbs
-from extender.serving.application import Application, calm_collector, check_free
+from extender.serving import limits
+from extender.serving.application import Application, Served, calm_collector, check_free
+from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
+from extender.serving.scheduler_answers import scheduler_answers
+from extender.serving.streams import EventStreams
+from extender.serving.wsgi import InTurn, wsgi_answers
 from extender.settings import Settings
 from extender.startup import connected, namespace, own_certificates, renewed, written
 from extender.state.enforcer_health import EnforcerHealth
@@ -69,7 +74,7 @@ class Program(SessionCallbacks):
         self.metrics = Metrics()
         times = config.report_timeout, config.hold, config.group_hold, config.patience
         self.cluster = Cluster(Settings(*times))
-        self.calls = scheduler_calls(Verbs(self.cluster, self.metrics, refuse=config.refuse), self.metrics)
+        self.calls = SchedulerCalls(partial(Verbs, self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
         self.learner = Learner(self.cluster.learned, threads=self.threads, application_label=config.application_label)
         self.namespaces = NamespaceSettings()
@@ -83,7 +88,8 @@ class Program(SessionCallbacks):
         self._own_ca = own_certificates(config, self._kube, self.threads)
         own = self._own_ca.files if self._own_ca is not None else None
         http_files = own or Files(config.tls_cert, config.tls_key, config.tls_client_ca)
-        self.http_tls = renewed("http", replace(http_files, optional=True), self.metrics)
+        self._http_tls = renewed("http", http_files, self.metrics)
+        self._web_tls = renewed("web", replace(http_files, ca=""), self.metrics)
         grpc_files = Files(config.grpc_tls_cert, config.grpc_tls_key, config.grpc_tls_client_ca)
         self._grpc_tls = renewed("grpc", replace(own, ca="") if own else grpc_files, self.metrics)
         self.metrics.gauges(GroupGauges(self.cluster.figures))
@@ -98,18 +104,36 @@ class Program(SessionCallbacks):
         self._reservations = GroupReservations(self.cluster.reserve, threads=self.threads)
         self._topologies = published.TopologyPublisher()
 
+    def application(self) -> Application:
+        """What serves the HTTP ports: kube-scheduler's, people's, and that of probes and Prometheus."""
+        config = self.config
+        refusals = LimitRefusals(lambda limit: self.metrics.over_limit.labels(limit).inc())
+        people = EventStreams(InTurn(self.app()))
+        health = InTurn(create_health_app(self.metrics, self._readiness))
+        small = limits.READER_BODY_BYTES
+        served = {
+            "http": Served(
+                config.listen,
+                HttpService(scheduler_answers(self.calls), limits.BODY_BYTES, refusals),
+                self._http_tls,
+                self._certified,
+            ),
+            "web": Served(config.web_listen, HttpService(wsgi_answers(people), small, refusals), self._web_tls),
+            "health": Served(config.health_listen, HttpService(wsgi_answers(health), small, refusals)),
+        }
+        return Application(served, self.begin, self.end, ending=people.end, threads=self.threads, refusals=refusals)
+
     def app(self) -> Flask:
-        app = create_app(self.cluster, self.metrics, self._readiness, self.calls)
+        """What people read."""
+        app = create_app(self.cluster, self.metrics, self._readiness)
         self.web.add_to(app)
         if self.config.authorise_readers and self._kube is not None:
             authorise(app, Readers(self._kube))
         return app
 
-    def certified(self, certificate: Mapping[str, Any]) -> bool:
-        """Whether whoever shows this certificate is kube-scheduler, as far as that is asked for."""
-        if self.config.own_ca:
-            return common_name(certificate) == SCHEDULER
-        return bool(certificate) or not self.config.tls_client_ca
+    def _certified(self, certificate: Mapping[str, Any]) -> bool:
+        """Whether who shows this certificate is kube-scheduler: our own CA also signs for the extender itself."""
+        return not self.config.own_ca or common_name(certificate) == SCHEDULER
 
     def _readiness(self) -> Readiness:
         stale = self.threads.stale()
@@ -125,8 +149,8 @@ class Program(SessionCallbacks):
             return ""
         return "without an API server, pods are known from enforcers' reports alone"
 
-    def begin(self, http: str) -> None:
-        """Opens the gRPC port, then writes where everything is."""
+    def begin(self, http: Mapping[str, str]) -> None:
+        """Opens the gRPC port, then writes where everything is. http: the addresses of the HTTP ports, by name."""
         calm_collector()
         config = self.config
         if self._kube is None and self.config.kube:
@@ -142,7 +166,7 @@ class Program(SessionCallbacks):
             self._own_ca.start()
         if self._kube is not None:
             self._api = self._watched(self._kube)
-            self.cluster.wait.asked, self.cluster.wait.awaits = self.learner.awaited, self.learner.awaits
+            self.cluster.wait.asked = self.learner.awaited
         else:
             # Without an API server a pod is known from kube-scheduler's request at the earliest.
             self.cluster.wait.asked = self.learner.asked
@@ -160,7 +184,7 @@ class Program(SessionCallbacks):
             self._refused_pod_checks.start()
         self._missing = ""
         host, _ = host_and_port("grpc_listen", config.grpc_listen)
-        addresses = {"http": http, "grpc": f"{host}:{server.port}", "pid": os.getpid()}
+        addresses = {**http, "grpc": f"{host}:{server.port}", "pid": os.getpid()}
         _log.info("ready", **addresses, kube=self._api is not None)
         if config.ready_file:
             written(Path(config.ready_file), msgspec.json.encode(addresses))
@@ -170,7 +194,7 @@ class Program(SessionCallbacks):
             api, self.pods_changed, self.nodes_changed, self.groups_changed, self.published, threads=self.threads,
             namespaces=self.namespaces_changed, namespace=namespace(self.config), publish_s=self.config.publish_period,
             services=self.learner.services if self.config.service_names else None, terms=self.config.terms,
-            policies=self.learner.policies if self.config.network_policies else None, busy=partial(busy, self.calls),
+            policies=self.learner.policies if self.config.network_policies else None, busy=lambda: self.calls.busy,
         )  # fmt: skip
 
     def _configured(self) -> Iterator[Gauge]:
@@ -237,7 +261,7 @@ class Program(SessionCallbacks):
         return self.cluster.view(node) is not None
 
     def _expiries(self) -> Iterator[Gauge]:
-        ports = {"http": self.http_tls, "grpc": self._grpc_tls}
+        ports = {"http": self._http_tls, "web": self._web_tls, "grpc": self._grpc_tls}
         expires = {port: certificate.expires for port, certificate in ports.items() if certificate is not None}
         name = "numakin_extender_certificate_expiration_timestamp_seconds"
         yield name, "When the certificate in use ends, in seconds since 1970.", "port", expires
@@ -284,25 +308,13 @@ def main() -> None:
         config = load(sys.argv[1:], os.environ)
         log.configure(config.log_level, config.log_format)
         _log.debug("options", **msgspec.to_builtins(config))
-        for option in ("listen", "grpc_listen", "health_listen"):
-            if address := getattr(config, option):
-                check_free(option, address)
+        for option in LISTENS:
+            check_free(option, getattr(config, option))
         program = Program(config)
     except (BadConfig, BadCertificate, BadKubeconfig) as bad:
         print(f"numakin-extender: {bad}", file=sys.stderr)
         sys.exit(2)
-    refusals = LimitRefusals(lambda limit: program.metrics.over_limit.labels(limit).inc())
-    Application(
-        config,
-        program.app,
-        program.calls,
-        program.begin,
-        program.end,
-        threads=program.threads,
-        refusals=refusals,
-        tls=program.http_tls,
-        certified=program.certified,
-    ).run()
+    program.application().run()
 
 
 if __name__ == "__main__":

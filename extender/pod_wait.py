@@ -12,15 +12,13 @@ from extender.state.pods import PodRow
 class PodWait:
     """Not under the cluster's lock. longest_s: of one pod's wait, once for all verbs.
 
-    asked: called with each pod that kube-scheduler asks about, and the longest that this may take. awaits: whether it
-    would wait, if it might so long.
+    asked: called with each pod that kube-scheduler asks about, and the longest that this may take.
     """
 
     def __init__(self, ledger: BindingLedger, clock: Callable[[], float], longest_s: float) -> None:
         self._ledger, self._clock, self._longest_s = ledger, clock, longest_s
         self._over_for: Wanted | None = None
         self.asked: Callable[[PodRow, float], None] = lambda _row, _longest_s: None
-        self.awaits: Callable[[PodRow, float], bool] = lambda _row, _longest_s: False
 
     def wait(self, want: Wanted) -> None:
         """Returns at once for a pod whose wait is over."""
@@ -29,13 +27,3 @@ class PodWait:
         self._over_for, until = want, self._clock() + self._longest_s
         self.asked(want.pod, self._longest_s)
         self._ledger.wait_for(want, until - self._clock())
-
-    def over(self, want: Wanted) -> bool:
-        """Whether there is nothing to wait for; then it stays so for this pod. Never waits itself."""
-        if self._over_for is want:
-            return True
-        if self.awaits(want.pod, self._longest_s) or self._ledger.awaits(want, self._longest_s):
-            return False
-        self._over_for = want
-        self.asked(want.pod, 0.0)
-        return True

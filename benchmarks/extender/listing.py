@@ -99,7 +99,7 @@ def measured(pods: int) -> dict[str, float]:
             try:
                 extender.start()
                 # All is listed before anything is watched; asking the extender meanwhile would be work for it.
-                if not server.call("watched", PATIENCE_S) or not within(lambda: listed(extender.http), PATIENCE_S):
+                if not server.call("watched", PATIENCE_S) or not within(lambda: listed(extender.web), PATIENCE_S):
                     raise TimeoutError(f"not ready after {PATIENCE_S:g} s")
                 seconds = time.monotonic() - begin
                 cpu_s, peak = extender.usage()

@@ -11,21 +11,23 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from benchmarks.extender.populated import body, populated
 from extender.cluster import Cluster
-from extender.config import ExtenderConfig
 from extender.scheduler import wire
-from extender.scheduler.calls import CallAnswer, SchedulerCall, scheduler_calls
+from extender.scheduler.calls import CallAnswer, SchedulerCall, SchedulerCalls
 from extender.scheduler.metrics import Metrics
-from extender.scheduler.routes import Readiness, create_app
 from extender.scheduler.verbs import Verbs
-from extender.serving.application import Application, calm_collector
+from extender.serving import limits
+from extender.serving.application import Application, Served, calm_collector
+from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
+from extender.serving.scheduler_answers import scheduler_answers
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Files, Renewed
 
@@ -35,9 +37,6 @@ class Constant:
     """In place of a `SchedulerCall`."""
 
     answer: CallAnswer
-
-    def at_once(self, _body: bytes) -> CallAnswer:
-        return self.answer
 
     def __call__(self, _body: bytes) -> CallAnswer:
         return self.answer
@@ -53,7 +52,7 @@ def constants(nodes: int) -> dict[str, Constant]:
 
 def _tls(folder: str) -> Renewed:
     cert, key, ca = (f"{folder}/{name}" for name in ("tls.crt", "tls.key", "ca.crt"))
-    return Renewed(Files(cert, key, ca, optional=True), lambda why: print(why, file=sys.stderr))
+    return Renewed(Files(cert, key, ca), lambda why: print(why, file=sys.stderr))
 
 
 def main() -> None:
@@ -65,20 +64,21 @@ def main() -> None:
     parser.add_argument("--tls", metavar="FOLDER", help="of the port's tls.crt and tls.key, and of its callers' ca.crt")
     options = parser.parse_args()
     cluster, metrics = Cluster() if options.constant else populated(options.nodes), Metrics()
-    calls: Mapping[str, SchedulerCall] = scheduler_calls(Verbs(cluster, metrics, refuse=options.refuse), metrics)
+    calls: Callable[[], Mapping[str, SchedulerCall]]
+    calls = SchedulerCalls(partial(Verbs, cluster, metrics, refuse=options.refuse), metrics)
     if options.constant:
-        calls = constants(options.nodes)  # type: ignore[assignment]  # it answers as one does
+        ready_made = constants(options.nodes)
+        calls = lambda: ready_made  # type: ignore[assignment, return-value]  # noqa: E731 - each answers as a call does
     calm_collector()
     threads = Threads(lambda failure: print(failure, file=sys.stderr))
+    refusals = LimitRefusals(lambda _limit: None)
+    port = HttpService(scheduler_answers(calls), limits.BODY_BYTES, refusals)
     Application(
-        ExtenderConfig(listen="127.0.0.1:0"),
-        lambda: create_app(cluster, metrics, Readiness, calls),
-        calls,
-        lambda address: print(json.dumps({"http": address}), flush=True),
+        {"http": Served("127.0.0.1:0", port, _tls(options.tls) if options.tls else None)},
+        lambda addresses: print(json.dumps(dict(addresses)), flush=True),
         lambda: None,
         threads=threads,
-        refusals=LimitRefusals(lambda _limit: None),
-        tls=_tls(options.tls) if options.tls else None,
+        refusals=refusals,
     ).run()
 
 

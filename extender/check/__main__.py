@@ -44,7 +44,7 @@ def _examined(access: Access, replicas: Sequence[str]) -> tuple[list[Verdict], i
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m extender.check", description=sys.modules[__name__].__doc__)
     where: dict[str, Any] = {"metavar": "HOST:PORT", "type": _address, "required": True}
-    parser.add_argument("--service", **where, help="where kube-scheduler asks")
+    parser.add_argument("--service", **where, help="where people read")
     parser.add_argument(
         "--replicas", **where, action="append", help="a name with the address of every replica; may be repeated"
     )

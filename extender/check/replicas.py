@@ -72,7 +72,7 @@ class Access:
 
 
 def answers(access: Access) -> None:
-    """By the Service that kube-scheduler asks too. NoAnswer where no replica is ready behind it."""
+    """By the Service, which kube-scheduler asks too. NoAnswer where no replica is ready behind it."""
     status, text = _get(access, access.service, "/readyz")
     if status not in (200, 503):
         raise NoAnswer(f"{access.service} answers {status} to /readyz, as no extender does: {text.strip()[:200]}")

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 import structlog
 
-from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
-from extender.scheduler.verbs import Verbs
+from extender.scheduler.verbs import VERBS, Verbs
 from numakin.placement.model.errors import PlacementError
 
 BUSY_S = 0.2
@@ -27,61 +26,38 @@ _log = structlog.get_logger("scheduler")
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """status: of HTTP. body: JSON. then: to be called once it is sent, on the thread that has sent it; takes little.
-    after: to be called then too, on any thread. Both raise nothing.
-    """
+    """status: of HTTP. body: JSON. after: what is left to be done once it is sent; raises nothing."""
 
     status: int
     body: bytes
-    then: Callable[[], None] | None = None
     after: Callable[[], None] | None = None
 
 
 class SchedulerCall:
-    """One verb. Its methods raise nothing. at: of the latest call, by time.perf_counter."""
+    """One verb on one connection. Raises nothing. asked: told of each call, by time.perf_counter."""
 
-    def __init__(self, verb: str, verbs: Verbs, metrics: Metrics) -> None:
-        self.at = -math.inf
-        self._verb, self._metrics = verb, metrics
-        self._answer, self._plain = verbs.table[verb], verbs.plain.get(verb)
-        self._quick, self._then, self._after = verbs.quick.get(verb), verbs.then.get(verb), verbs.after.get(verb)
+    def __init__(self, verb: str, verbs: Verbs, metrics: Metrics, asked: Callable[[float], None]) -> None:
+        self._verb, self._verbs, self._metrics, self._asked = verb, verbs, metrics, asked
+        self._answer = verbs.table[verb]
         self._seconds, self._answered = metrics.seconds.labels(verb), metrics.requests.labels(verb, "200")
 
-    def at_once(self, body: bytes) -> CallAnswer | None:
-        """Where that takes little: for a pod that has not opted in, to filter where nothing is refused, to prioritize
-        what was worked out ahead or needs few nodes to be weighed (`extender.scoring.weighing.few`). None elsewhere.
-        """
-        if len(body) > wire.PLAIN_BYTES:
-            return None
-        if self._plain is not None and wire.plain(body):
-            return self._measured(self._plain, body)
-        return self._measured(self._quick, body, self._then, self._after) if self._quick is not None else None
-
     def __call__(self, body: bytes) -> CallAnswer:
-        answered = self._measured(self._answer, body, after=self._after or self._then)
-        assert answered is not None
-        return answered
-
-    def _measured(
-        self,
-        answer: Callable[[bytes], bytes | None],
-        body: bytes,
-        then: Callable[[], None] | None = None,
-        after: Callable[[], None] | None = None,
-    ) -> CallAnswer | None:
-        """None where that is the answer."""
-        begin = self.at = time.perf_counter()
+        begin = time.perf_counter()
+        self._asked(begin)
         try:
-            content = answer(body)
-            if content is None:
-                return None
-            answered = CallAnswer(200, content, then, after)
+            answered = CallAnswer(200, self._answer(body), self._finish if self._verbs.left is not None else None)
             self._answered.inc()
         except Exception as error:  # noqa: BLE001 - it is answered, logged and counted
             answered = self._fault(error)
             self._metrics.requests.labels(self._verb, str(answered.status)).inc()
         self._seconds.observe(time.perf_counter() - begin)
         return answered
+
+    def _finish(self) -> None:
+        try:
+            self._verbs.finish()
+        except Exception as error:  # noqa: BLE001 - the caller has its answer
+            _log.error("what was left of a request could not be done", verb=self._verb, exc_info=error)
 
     def _fault(self, error: Exception) -> CallAnswer:
         if isinstance(error, (BadRequest, PlacementError)):
@@ -91,11 +67,21 @@ class SchedulerCall:
         return CallAnswer(500, msgspec.json.encode({"error": "a fault of the extender's own; its log says which"}))
 
 
-def scheduler_calls(verbs: Verbs, metrics: Metrics) -> dict[str, SchedulerCall]:
-    """By verb."""
-    return {verb: SchedulerCall(verb, verbs, metrics) for verb in verbs.table}
+class SchedulerCalls:
+    """Makes the calls of one connection, by verb. Thread-safe. verbs: made for each connection."""
 
+    def __init__(self, verbs: Callable[[], Verbs], metrics: Metrics) -> None:
+        self._verbs, self._metrics = verbs, metrics
+        self._latest = -math.inf
 
-def busy(calls: Mapping[str, SchedulerCall]) -> bool:
-    """Whether pods are being scheduled now, one after the other."""
-    return time.perf_counter() - max(call.at for call in calls.values()) < BUSY_S
+    def __call__(self) -> dict[str, SchedulerCall]:
+        verbs = self._verbs()
+        return {verb: SchedulerCall(verb, verbs, self._metrics, self._called) for verb in VERBS}
+
+    @property
+    def busy(self) -> bool:
+        """Whether pods are being scheduled now, one after the other."""
+        return time.perf_counter() - self._latest < BUSY_S
+
+    def _called(self, at: float) -> None:
+        self._latest = at

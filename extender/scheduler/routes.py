@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -14,7 +14,6 @@ from werkzeug.exceptions import HTTPException
 
 from extender.cluster import Cluster
 from extender.scheduler import wire
-from extender.scheduler.calls import SchedulerCall
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
 from extender.views import plan, readout, traffic_view
@@ -35,14 +34,16 @@ class Readiness:
     unreported: Callable[[], Sequence[str]] = tuple
 
 
-def create_app(
-    cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness], calls: Mapping[str, SchedulerCall]
-) -> Flask:
-    """calls: by verb; kube-scheduler's own are answered before they come here (`extender.serving.gateway`)."""
-    app = Flask("numakin-extender", static_folder=None)
-    for verb, call in calls.items():
-        app.add_url_rule(f"/{verb}", verb, _posted(call), methods=["POST"])
+def create_app(cluster: Cluster, metrics: Metrics, ready: Callable[[], Readiness]) -> Flask:
+    """What people read; also what probes do, for who asks over TLS."""
+    app = create_health_app(metrics, ready)
     _add_views(app, cluster, ready)
+    return app
+
+
+def create_health_app(metrics: Metrics, ready: Callable[[], Readiness]) -> Flask:
+    """What probes and Prometheus ask."""
+    app = Flask("numakin-extender", static_folder=None)
     app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", mimetype="text/plain"))
     app.add_url_rule("/readyz", "readyz", lambda: _readiness(ready()))
     app.add_url_rule(
@@ -50,14 +51,6 @@ def create_app(
     )
     app.register_error_handler(HTTPException, _http_error)
     return app
-
-
-def _posted(call: SchedulerCall) -> Callable[[], Response]:
-    def view() -> Response:
-        answer = call(request.get_data(cache=False))
-        return Response(answer.body, status=answer.status, mimetype="application/json")
-
-    return view
 
 
 def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> None:

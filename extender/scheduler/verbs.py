@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +11,6 @@ import structlog
 
 from extender.cluster import Cluster
 from extender.scheduler import wire
-from extender.scheduler.ahead import Ahead
 from extender.scheduler.metrics import Metrics
 from extender.scoring.history import Offer
 from extender.scoring.predict import Wanted
@@ -19,21 +18,15 @@ from extender.scoring.prepared import Prepared
 from extender.scoring.strict import NodeRefusal
 from extender.state.pods import PodRow
 
-_log = structlog.get_logger("scheduler")
+VERBS = ("filter", "prioritize", "preempt")
 
 LOGGED_NODES = 20
 """Nodes that one log line names."""
 
-NEARLY_DONE_S = 0.005
-"""So long the event loop waits for scores that a thread is about to have worked out: another thread to wait for them in
-its place would have to be woken, and the loop by it. Nobody else is answered meanwhile.
-"""
-
-AT_ONCE_BYTES = 128 << 10
-"""Of a request that is read on the event loop: 5,000 names take 70 KB, a pod some."""
-
 LOGGED_BEST = 3
 """Of the scores, the best; explain has them all."""
+
+_log = structlog.get_logger("scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +38,40 @@ class _Ready:
 
 
 class Verbs:
-    """refuse: filter may refuse nodes. plain: answers to calls of which `wire.plain` holds: most, in microseconds.
-    quick: answers that take little and wait for nothing; None where there is none. then: what they leave to be done
-    once they are sent, which takes little as well. after: what is to be done once a verb is answered.
+    """Of one connection, on its thread. refuse: filter may refuse nodes. left: what is to be done, by `finish`, once
+    the latest answer is sent; None where that is nothing.
     """
 
     def __init__(self, cluster: Cluster, metrics: Metrics, *, refuse: bool) -> None:
-        self._cluster = cluster
-        self._metrics = metrics
-        self._refuse = refuse
+        self._cluster, self._metrics, self._refuse = cluster, metrics, refuse
         self._last: tuple[bytes, wire.Arguments, Wanted | None] | None = None
-        self._ahead: Ahead[_Ready | None] | None = None
-        self._promised: deque[Offer] = deque()
-        self._passed: bytes | None = None
-        self._weighed: bytes | None = None  # the body of the filter call for which nodes were weighed on the event loop
+        self._ahead: tuple[bytes, _Ready | None] | None = None
+        self.left: Callable[[], None] | None = None
         self.table = {"filter": self.filter, "prioritize": self.prioritize, "preempt": self.preempt}
-        self.quick = {
-            "prioritize": self._scores_at_once,
-            "filter": self._unless_refused if refuse else self._every_node,
-        }
-        self.then = {"prioritize": self._settle}
-        self.after = {"filter": self._work_ahead}
-        self.plain = {"filter": self._plain_filter, "prioritize": self._plain_prioritize}
+
+    def finish(self) -> None:
+        """Does what is left."""
+        left, self.left = self.left, None
+        if left is not None:
+            left()
 
     def filter(self, body: bytes) -> bytes:
-        self._ahead = None
+        self.left = self._ahead = None
+        if wire.plain(body):
+            return wire.every_node(body)
+        small = len(body) <= wire.PLAIN_BYTES
+        if small and not self._refuse and (answer := wire.several_nodes(body)) is not None:
+            self.left = partial(self._work_ahead, body)
+            return answer
         call, want = self._asked(body)
         if want is None:
             return wire.filter_answer(call, wire.FilterRefusals())
-        may_refuse, anew = self._refuse and want.strict, self._weighed is not body
-        refused = self._cluster.refusals(want, call.names, anew=anew) if may_refuse else {}
+        refused = self._cluster.refusals(want, call.names) if self._refuse and want.strict else {}
         left = [name for name in call.names if name not in refused] if refused else call.names
         if len(left) == 1:
             self._cluster.passed(want, left[0])
-        elif not refused:
-            self._expect_scores(body)
+        elif small and not refused:
+            self.left = partial(self._work_ahead, body)
         if refused:
             self._count(call.pod, refused)
         elif call.items is None:
@@ -92,59 +84,20 @@ class Verbs:
             ),
         )
 
-    def _plain_filter(self, body: bytes) -> bytes:
-        answer = wire.every_node(body)
-        self._passed = body
-        return answer
-
-    def _plain_prioritize(self, body: bytes) -> bytes:
-        """The bytes that filter has just read are not read again."""
-        return wire.NO_SCORES if body == self._passed else wire.no_scores(body)
-
-    def _every_node(self, body: bytes) -> bytes | None:
-        answer = wire.several_nodes(body)
-        if answer is not None:
-            self._expect_scores(body)
-        return answer
-
-    def _unless_refused(self, body: bytes) -> bytes | None:
-        """None where a node may be refused, or that takes more to know."""
-        if self._cluster.busy or len(body) > AT_ONCE_BYTES:
-            return None
-        call, want = self._asked(body)
-        if want is None or call.items is not None or len(call.names) < 2:
-            return None
-        if want.strict:
-            self._weighed = body
-            if not self._cluster.refuses_none(want, call.names):
-                return None
-        self._expect_scores(body)
-        return wire.every_node(body)
-
-    def _expect_scores(self, body: bytes) -> None:
-        """kube-scheduler asks with the same bytes again, where no other extender filters nodes out."""
-        self._ahead = Ahead(body, partial(self._scored, body))
-
-    def _work_ahead(self) -> None:
-        if (ahead := self._ahead) is not None:
-            ahead.work()
-
-    def _asked(self, body: bytes) -> tuple[wire.Arguments, Wanted | None]:
-        """kube-scheduler asks twice for a pod, with the same bytes where no node was filtered out."""
-        last = self._last
-        if last is not None and last[0] == body:
-            return last[1], last[2]
-        call = wire.arguments(body)
-        want = self._cluster.wanted(call.pod)
-        self._last = body, call, want
-        return call, want
-
-    def _count(self, pod: PodRow, refused: Mapping[str, NodeRefusal]) -> None:
-        for refusal in refused.values():
-            self._metrics.refusals.labels(refusal.why).inc()
-        _log.info("refused", pod=_named(pod), nodes=sorted(refused)[:LOGGED_NODES], count=len(refused))
+    def prioritize(self, body: bytes) -> bytes:
+        self.left = None
+        if wire.plain(body):
+            return wire.no_scores(body)
+        ready = self._ready(body)
+        self._ahead = None
+        if ready is None:
+            return wire.NO_SCORES
+        self._cluster.give(ready.prepared)
+        self.left = partial(self._after_scores, ready.prepared.offer)
+        return ready.body
 
     def preempt(self, body: bytes) -> bytes:
+        self.left = None
         call = wire.preempt_arguments(body)
         want = self._cluster.wanted(call.pod)
         if want is None or not (self._refuse and want.strict):
@@ -157,51 +110,46 @@ class Verbs:
         )  # fmt: skip
         return wire.preempt_answer({node: _replaced(call.victims[node], pods) for node, pods in chosen.items()})
 
-    def prioritize(self, body: bytes) -> bytes:
-        ahead = self._ahead
-        ready = ahead.result() if ahead is not None and ahead.body == body else None
-        if ready is None or not self._cluster.serves(ready.prepared):
-            ready = self._scored(body)
-        return wire.NO_SCORES if ready is None else self._promise(ready)
+    def _work_ahead(self, body: bytes) -> None:
+        """What prioritize will ask: kube-scheduler has its own plugins weigh the nodes in between, and asks with the
+        same bytes where no other extender filters nodes out. What can't be worked out is told when it asks.
+        """
+        with suppress(Exception):
+            self._ahead = body, self._scored(body)
 
-    def _scores_at_once(self, body: bytes) -> bytes | None:
-        """What was worked out since filter, or is in a moment; None where it is not, or would be waited for."""
-        ahead = self._ahead
-        if ahead is not None and ahead.body == body:
-            if not ahead.done(NEARLY_DONE_S) or self._cluster.busy:
-                return None
-            ready = ahead.result()
-            if ready is not None and self._cluster.serves(ready.prepared):
-                return self._promise(ready)
-        if self._cluster.busy or len(body) > AT_ONCE_BYTES:
-            return None
-        call, want = self._asked(body)
-        if want is None:
-            return wire.NO_SCORES
-        prepared = self._cluster.prepared_at_once(want, call.names)
-        return None if prepared is None else self._promise(_ready(call, prepared))
+    def _ready(self, body: bytes) -> _Ready | None:
+        """None for a pod that has not opted in."""
+        if self._ahead is not None and self._ahead[0] == body:
+            ready = self._ahead[1]
+            if ready is None or self._cluster.serves(ready.prepared):
+                return ready
+        return self._scored(body)
 
     def _scored(self, body: bytes) -> _Ready | None:
-        """None for a pod that has not opted in."""
         call, want = self._asked(body)
-        return None if want is None else _ready(call, self._cluster.prepared(want, call.names))
+        if want is None:
+            return None
+        prepared = self._cluster.prepared(want, call.names)
+        return _Ready(prepared, wire.prioritize_answer(call.names, prepared.offer.scores))
 
-    def _promise(self, ready: _Ready) -> bytes:
-        self._settle()
-        self._ahead = None
-        self._cluster.promise(ready.prepared)
-        self._promised.append(ready.prepared.offer)
-        return ready.body
+    def _asked(self, body: bytes) -> tuple[wire.Arguments, Wanted | None]:
+        """kube-scheduler asks twice for a pod, with the same bytes where no node was filtered out."""
+        if self._last is not None and self._last[0] == body:
+            return self._last[1:]
+        call = wire.arguments(body)
+        asked = call, self._cluster.wanted(call.pod)
+        # Node objects, of which a body has megabytes, are not held for the next call.
+        self._last = (body, *asked) if len(body) <= wire.PLAIN_BYTES else None
+        return asked
 
-    def _settle(self) -> None:
-        """Holds and tells what was promised, once."""
-        while True:
-            try:
-                promised = self._promised.popleft()
-            except IndexError:  # another thread may have settled it
-                return
-            self._cluster.settle()
-            self._tell(promised)
+    def _count(self, pod: PodRow, refused: Mapping[str, NodeRefusal]) -> None:
+        for refusal in refused.values():
+            self._metrics.refusals.labels(refusal.why).inc()
+        _log.info("refused", pod=_named(pod), nodes=sorted(refused)[:LOGGED_NODES], count=len(refused))
+
+    def _after_scores(self, offer: Offer) -> None:
+        self._cluster.refresh()
+        self._tell(offer)
 
     def _tell(self, offer: Offer) -> None:
         pod, group, nodes = _named(offer.want.pod), offer.want.group, len(offer.names)
@@ -210,10 +158,6 @@ class Verbs:
             _log.warning("kin's nodes were not offered", pod=pod, group=group, nodes=nodes)
         best = {row.node: row.score for row in offer.best(LOGGED_BEST)}
         _log.info("scored", pod=pod, group=group, nodes=nodes, best=best)
-
-
-def _ready(call: wire.Arguments, prepared: Prepared) -> _Ready:
-    return _Ready(prepared, wire.prioritize_answer(call.names, prepared.offer.scores))
 
 
 def _replaced(named: wire.Victims, pods: Sequence[str]) -> wire.Victims:

@@ -1,5 +1,5 @@
 """An answer to prioritize as it is worked out, before the pod's room is held: first what was found out about its nodes,
-for who goes on (prioritize after filter, a thread after the event loop), then the offer.
+from which prioritize goes on after filter, then the offer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ next pod.
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """at: on the cluster's clock. holds: as `NodeTable.holds` was."""
+class Snapshot:
+    """at: on the cluster's clock. holds: as `NodeTable.holds` was. known: as `weighing.within_quota` has them."""
 
     want: Wanted
     candidates: Candidates
     at: float
     holds: int
+    known: NodeScores
 
     def serves(self, want: Wanted, names: Sequence[str], now: float, holds: int) -> bool:
         """Whether it is of this very question, and no place was taken or given up since."""
@@ -36,13 +37,6 @@ class Found:
 
     def lasts(self, now: float, holds: int) -> bool:
         return self.holds == holds and now - self.at < LASTS_S
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot(Found):
-    """known: as `weighing.within_quota` has them."""
-
-    known: NodeScores
 
 
 @dataclass(frozen=True, slots=True)

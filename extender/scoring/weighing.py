@@ -25,26 +25,6 @@ MOST_DECIDED = 500
 spread over NUMA nodes of; where they are more, the rest get no points this time, and are decided for the next pod.
 """
 
-MOST_CELLS_AT_ONCE = 4_000
-"""NUMA nodes of the nodes that are to be weighed anew, for each container that is weighed by itself: 1,000 nodes with
-four of them.
-"""
-
-MOST_DECIDED_AT_ONCE = 4
-"""Nodes for which decide() is asked on the event loop, some 0.1 to 0.4 ms each."""
-
-
-def few(candidates: Candidates, want: Wanted) -> bool:
-    """Whether the arrays are small enough for the event loop, where nobody else is answered meanwhile."""
-    containers = 1 if want.alone_decides else len(want.requests)
-    cells = 0 if candidates.weighing is None else candidates.weighing.cells.numa_node.size
-    return cells * containers <= MOST_CELLS_AT_ONCE
-
-
-def nearly_all(known: NodeScores, live: Bools) -> bool:
-    """Whether so few nodes are left to decide() that this is for the event loop too."""
-    return int(np.count_nonzero(live & ~known.sure)) <= MOST_DECIDED_AT_ONCE
-
 
 def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, faults: Faults) -> NodeScores:
     """Each node's, in the candidates' order; 0 where it is not live, and where weighing it raises. known: as

@@ -1,5 +1,6 @@
-"""The HTTP ports: connections with deadlines, requests within limits, threads for each kind of caller.
+"""The HTTP ports: connections within limits, hands shaken by one thread of low priority, and a thread for each
+connection that was let in.
 
-`application.py` is the way in; `listener.py` accepts, `connection.py` parses (uvicorn, h11), `gateway.py` admits
-requests and hands them to `workers.py`. `limits.py` has the numbers.
+`application.py` is the way in; `doorman.py` lets in, `requests.py` reads; `scheduler_answers.py` answers
+kube-scheduler, `wsgi.py` people, probes and Prometheus. `limits.py` has the numbers.
 """

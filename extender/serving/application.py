@@ -1,29 +1,27 @@
-"""The program's ports and signals: one event loop reads and writes, threads answer."""
+"""The program's HTTP ports and signals."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import gc
+import queue
 import resource
 import signal
 import socket
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
-import uvicorn
-from flask import Flask
 
-from extender.config import BadConfig, ExtenderConfig, host_and_port
-from extender.scheduler.calls import SchedulerCall
-from extender.serving import limits
-from extender.serving.gateway import VERBS, Gateway
-from extender.serving.listener import Listener
+from extender.config import BadConfig, host_and_port
+from extender.serving.doorman import Doorman
+from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
-from extender.serving.selector import FairSelector
-from extender.serving.workers import Workers
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Renewed
 
@@ -33,11 +31,13 @@ DRAIN_S = 10.0
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 
-HEALTH = ("healthz", "readyz", "metrics")
-"""Paths of probes and of Prometheus."""
-
 PORT_PATIENCE_S = 3.0
 """How long a port may still be a predecessor's that is just ending."""
+
+SWITCH_S = 0.0005
+"""After so long a thread that computes lets another go on that waits to: what answers kube-scheduler waits for the
+threads beside it, each time it has waited for its socket. Python's own 5 ms are a whole cycle of kube-scheduler's.
+"""
 
 _log = structlog.get_logger("extender")
 
@@ -71,81 +71,81 @@ def calm_collector() -> None:
     gc.set_threshold(5_000, 10, 5_000)
 
 
-class Application:
-    """Runs the program: ports, threads and signals. begin gets the bound HTTP address once both ports are bound.
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served at one address. tls: None for plain HTTP. certified: whether this client certificate is let in."""
 
-    certified: whether whoever shows this certificate may ask for kube-scheduler's verbs.
+    address: str
+    port: HttpService
+    tls: Renewed | None = None
+    certified: Callable[[Mapping[str, Any]], bool] = lambda _certificate: True
+
+
+class Application:
+    """Runs the program: ports, threads and signals. served: by the port's name. begin: gets the bound addresses by
+    these names, once all are bound. ending: called when the program is asked to end, before answers under way are
+    waited for; end: once there are none.
     """
 
     def __init__(
         self,
-        config: ExtenderConfig,
-        load: Callable[[], Flask],
-        calls: Mapping[str, SchedulerCall],
-        begin: Callable[[str], None],
+        served: Mapping[str, Served],
+        begin: Callable[[Mapping[str, str]], None],
         end: Callable[[], None],
         *,
+        ending: Callable[[], None] = lambda: None,
         threads: Threads,
         refusals: LimitRefusals,
-        tls: Renewed | None = None,
-        certified: Callable[[Mapping[str, Any]], bool] = lambda _certificate: True,
     ) -> None:
-        self._config, self._load, self._calls = config, load, calls
-        self._begin, self._end = begin, end
-        self._threads, self._refusals, self._tls, self._certified = threads, refusals, tls, certified
+        self._served, self._begin, self._ending, self._end = served, begin, ending, end
+        self._threads, self._refusals = threads, refusals
+        self._begun: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._grace_s = 0.0
 
     def run(self) -> None:
-        """SystemExit: 0 when it was asked to end, 1 when it could not begin."""
+        """On the main thread. SystemExit: 0 when it was asked to end, 1 when it could not begin."""
+        for number, grace_s in ((signal.SIGTERM, DRAIN_S), (signal.SIGINT, DRAIN_S), (signal.SIGQUIT, 0.0)):
+            signal.signal(number, partial(self._asked_to_end, grace_s))
         try:
-            selector = FairSelector()
-            with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
-                runner.run(self._serve(selector))
+            self._serve()
         except (BadConfig, OSError) as bad:
             _log.error("can't start", why=str(bad))
             raise SystemExit(1) from bad
 
-    async def _serve(self, selector: FairSelector) -> None:
-        signals = _Signals()
+    def _serve(self) -> None:
         _allow_descriptors()
-        workers = {
-            **dict.fromkeys(VERBS, Workers("scheduler", self._config.threads, self._threads)),
-            "api": Workers("reader", limits.READERS, self._threads),
-            **dict.fromkeys(HEALTH, Workers("probe", limits.PROBES, self._threads)),
-        }
-        gateway = Gateway(self._load(), self._calls, workers, self._refusals, self._certified)
-        listening = _bound(self._config.listen)
-        ports = [Listener(listening, _uvicorn(gateway), self._tls, self._refusals, selector, at_once=gateway.at_once)]
-        if self._config.health_listen:
-            health = _bound(self._config.health_listen)
-            ports.append(Listener(health, _uvicorn(gateway), None, self._refusals, selector, at_once=gateway.at_once))
-        for pool in {id(pool): pool for pool in workers.values()}.values():
-            pool.start()
-        self._begin(_address(listening.getsockname()))
-        serving = [asyncio.create_task(port.serve()) for port in ports]
-        grace_s = await signals.asked()
-        gateway.events.end()
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*(port.close(grace_s) for port in ports))
-        await asyncio.to_thread(self._end)
+        sys.setswitchinterval(SWITCH_S)
+        doormen = {name: self._doorman(name, served) for name, served in self._served.items()}
+        self._begin({name: doorman.address for name, doorman in doormen.items()})
+        for doorman in doormen.values():
+            doorman.start()
+        for begin in iter(self._begun.get, None):
+            begin()
+        self._ending()
+        closing = threading.Thread(target=self._close, args=([*doormen.values()],))
+        closing.start()
+        for begin in iter(self._begun.get, None):  # what was let in at the last moment
+            begin()
+        closing.join()
+        self._end()
 
+    def _close(self, doormen: Sequence[Doorman]) -> None:
+        closing = [threading.Thread(target=doorman.close, args=(self._grace_s,)) for doorman in doormen]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
+        self._begun.put(None)
 
-class _Signals:
-    """SIGTERM and SIGINT ask for an orderly end, SIGQUIT for one at once."""
+    def _doorman(self, name: str, served: Served) -> Doorman:
+        return Doorman(
+            name, _bound(served.address), served.port.serve, tls=served.tls, certified=served.certified,
+            begin=self._begun.put, refusals=self._refusals, threads=self._threads,
+        )  # fmt: skip
 
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._grace_s: asyncio.Future[float] = loop.create_future()
-        for number, grace_s in ((signal.SIGTERM, DRAIN_S), (signal.SIGINT, DRAIN_S), (signal.SIGQUIT, 0.0)):
-            loop.add_signal_handler(number, self._end, grace_s)
-
-    async def asked(self) -> float:
-        """How long answers under way may take."""
-        return await self._grace_s
-
-    def _end(self, grace_s: float) -> None:
-        if not self._grace_s.done():
-            self._grace_s.set_result(grace_s)
+    def _asked_to_end(self, grace_s: float, _number: int, _frame: object) -> None:
+        self._grace_s = grace_s
+        self._begun.put(None)
 
 
 def _allow_descriptors() -> None:
@@ -162,25 +162,3 @@ def _bound(address: str) -> socket.socket:
     listening.bind(where)
     listening.listen(BACKLOG)
     return listening
-
-
-def _uvicorn(gateway: Gateway) -> uvicorn.Config:
-    """Of uvicorn only the protocol is used: ports, signals and logs are ours."""
-    config = uvicorn.Config(
-        gateway,
-        interface="asgi3",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        timeout_keep_alive=limits.KEEPALIVE_S,
-        h11_max_incomplete_event_size=limits.HEADER_BYTES,
-    )
-    config.load()
-    return config
-
-
-def _address(name: tuple[Any, ...]) -> str:
-    host, port = name[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

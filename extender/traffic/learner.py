@@ -133,10 +133,6 @@ class Learner:
         if self._made_within(longest_s):
             self._made.until(lambda: row.workload in self._workloads, longest_s)
 
-    def awaits(self, row: PodRow, longest_s: float) -> bool:
-        """Whether `awaited` would wait."""
-        return self._made_within(longest_s) and self._made.waits(lambda: row.workload in self._workloads, longest_s)
-
     def _made_within(self, longest_s: float) -> bool:
         """Whether what is known can be made anew by then."""
         return self._earliest - time.monotonic() + self._took_s <= longest_s

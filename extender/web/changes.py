@@ -1,6 +1,6 @@
 """What has changed in the cluster, as one part of a stream of server-sent events.
 
-`extender.serving.events` asks for the next part when it is time; where it does not, or the stream ends, the browser
+`extender.serving.streams` asks for the next part when it is time; where it does not, or the stream ends, the browser
 comes again itself. Both name the last event, which is a version of the overview.
 """
 

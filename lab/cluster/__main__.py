@@ -77,7 +77,7 @@ def _shown(cluster: Cluster) -> None:
 
 def commands(cluster: Cluster, pod: str) -> str:
     """What to type next. pod: a name in the first of the example's namespaces."""
-    extender = f"http://{cluster.extenders[0].http}"
+    extender = f"http://{cluster.extenders[0].web}"
     own = os.path.relpath(Path(sys.executable).with_name("kubectl-numakin"))
     return f"""\
   kubeconfig   export KUBECONFIG={cluster.plane.kubeconfig}

@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from lab.cluster.processes import Process
-from numakin.process.ports import free_port
+from numakin.process.ports import free_address
 
 ANSWER_S = 30.0
 
 
 class Extender:
-    """On ports that stay the same from one start to the next. http, grpc: HOST:PORT."""
+    """On ports that stay the same from one start to the next. http, grpc, web: HOST:PORT of kube-scheduler's port, of
+    enforcers' and of people's.
+    """
 
     def __init__(self, name: str, folder: Path, kubeconfig: Path, options: Sequence[str] = ()) -> None:
-        self.http, self.grpc = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        self.http, self.grpc, self.web, health = (free_address() for _ in range(4))
         self._ready = folder / f"{name}.json"
         command = [
             sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc,
+            "--web-listen", self.web, "--health-listen", health,
             "--kubeconfig", str(kubeconfig), "--namespace", "numakin", "--ready-file", str(self._ready), *options,
         ]  # fmt: skip
         self.process = Process(name, command, folder)
@@ -33,7 +36,7 @@ class Extender:
         self.process.until(self._ready.exists)
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=ANSWER_S) as answer:
+        with urllib.request.urlopen(f"http://{self.web}{path}", timeout=ANSWER_S) as answer:
             return json.load(answer)
 
     def live(self) -> int:
@@ -42,6 +45,6 @@ class Extender:
 
     def metric(self, name: str) -> float:
         """The sum of a metric's series; one series when it is named with its labels; 0 where there is none."""
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_S) as answer:
+        with urllib.request.urlopen(f"http://{self.web}/metrics", timeout=ANSWER_S) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} ")))

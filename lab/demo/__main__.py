@@ -115,7 +115,7 @@ def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     enough = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: enough.set())
-    url = f"http://{cluster.extender}"
+    url = f"http://{cluster.web}"
     plugin = f"{_program('kubectl-numakin')} %s --extender {url}"
     shown = {
         "web page": f"{url}/",

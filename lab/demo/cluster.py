@@ -66,6 +66,7 @@ class Cluster(AllOrNothing):
     nri_version: str = "0.8.0"
     nodes: dict[str, Node] = field(default_factory=dict)
     extender: str = ""
+    web: str = ""
     reports: str = ""
     _api: ApiServer | None = None
 
@@ -133,7 +134,7 @@ class Cluster(AllOrNothing):
         extender = ExtenderProcess(self.folder, ("--kubeconfig", str(kubeconfig), *PATIENT))
         self._stack.callback(extender.end)
         extender.start()
-        self.extender = extender.http
+        self.extender, self.web = extender.http, extender.web
         return extender.grpc
 
     def _add_node(self, name: str, kind: str) -> None:
@@ -177,7 +178,7 @@ class Cluster(AllOrNothing):
         return expected is None or bool(expected["bound"])
 
     def _get(self, path: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://{self.extender}{path}", timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"http://{self.web}{path}", timeout=PATIENCE_S) as answer:
             body: dict[str, Any] = json.load(answer)
         return body
 

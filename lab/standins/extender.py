@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from extender.scheduler.verbs import VERBS
 from lab.standins.patience import PATIENCE_S
 from numakin.process.ports import free_address
 
@@ -24,13 +25,16 @@ class ExtenderGone(RuntimeError):
 class ExtenderProcess:
     """numakin-extender with these options, on free ports that stay the same from one start to the next.
 
-    It takes nothing from the environment but what `environment` adds. http, grpc: HOST:PORT. python: the interpreter.
+    It takes nothing from the environment but what `environment` adds. http: kube-scheduler's HOST:PORT. grpc, web,
+    health: those of enforcers, people and probes. python: the interpreter.
     """
 
     folder: Path
     options: Sequence[str] = ()
     http: str = field(default_factory=free_address)
     grpc: str = field(default_factory=free_address)
+    web: str = field(default_factory=free_address)
+    health: str = field(default_factory=free_address)
     process: subprocess.Popen[bytes] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     python: Sequence[str] = field(default_factory=lambda: (sys.executable,))
@@ -45,10 +49,11 @@ class ExtenderProcess:
         return self.folder / "extender.log"
 
     def start(self) -> None:
-        """Up to where both ports answer."""
+        """Up to where its ports answer."""
         ready = self.folder / "extender.json"
         ready.unlink(missing_ok=True)
         command = [*self.python, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc]
+        command += ["--web-listen", self.web, "--health-listen", self.health]
         command += ["--ready-file", str(ready), *self.options]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
         environment |= {"TMPDIR": str(self.folder), **self.environment}
@@ -62,7 +67,11 @@ class ExtenderProcess:
                 raise ExtenderGone(self.log.read_text()[-4000:])
             time.sleep(0.01)
         written = json.loads(ready.read_text())
-        self.http, self.grpc = written["http"], written["grpc"]
+        self.http, self.grpc, self.web, self.health = (written[name] for name in ("http", "grpc", "web", "health"))
+
+    def port_of(self, path: str) -> str:
+        """Where this path is asked for: kube-scheduler's verbs have a port of their own."""
+        return self.http if path.lstrip("/") in VERBS else self.web
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """SIGTERM: as the kubelet does, which leaves it time. SIGQUIT: without the grace for callers. Returns its exit

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.pods import OwnPod
 
-PORTS = ("health", "metrics", "http")
+PORTS = ("health", "metrics", "web")
 """The names that the port of /metrics may have, the likeliest first."""
 
 

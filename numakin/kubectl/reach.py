@@ -16,7 +16,7 @@ from numakin.kubectl.tokens import ViewerToken
 from numakin.wire.verification import verifying
 
 SERVICE = "numakin-extender"
-PORT = "http"
+PORT = "web"
 """The port's name in the Service."""
 
 CONNECT_S = 5.0

@@ -17,7 +17,7 @@ class BriefWait:
         """Returns once `known()`, or without that where it is another caller's turn or takes longer; with no time
         left, no wait was in vain.
         """
-        if not self.waits(known, longest_s) or not self._turn.acquire(blocking=False):
+        if not self._waits(known, longest_s) or not self._turn.acquire(blocking=False):
             return
         try:
             with self._changed:
@@ -25,7 +25,7 @@ class BriefWait:
         finally:
             self._turn.release()
 
-    def waits(self, known: Callable[[], bool], longest_s: float) -> bool:
+    def _waits(self, known: Callable[[], bool], longest_s: float) -> bool:
         """Whether a caller whose turn it is would wait."""
         return not (known() or longest_s <= 0 or self._in_vain)
 

@@ -26,14 +26,11 @@ State = tuple[bytes, bytes, bytes] | str
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Paths, empty for none. cert (a chain) and key belong together; ca: who must have signed the other side's.
-    optional: a caller without a certificate is let in too.
-    """
+    """Paths, empty for none. cert (a chain) and key belong together; ca: who must have signed the other side's."""
 
     cert: str = ""
     key: str = ""
     ca: str = ""
-    optional: bool = False
 
     def state(self) -> State:
         try:
@@ -147,7 +144,7 @@ def _loaded(files: Files, state: State) -> Loaded:
             context.load_cert_chain(files.cert, files.key)
         if ca:
             context.load_verify_locations(files.ca)
-            context.verify_mode = ssl.CERT_OPTIONAL if files.optional else ssl.CERT_REQUIRED
+            context.verify_mode = ssl.CERT_REQUIRED
         expires = expiry(cert) if cert else 0.0
     except (OSError, ValueError) as bad:  # ssl.SSLError is an OSError
         why = _SSL_REASONS.get(str(getattr(bad, "reason", "")), str(bad))

@@ -1,4 +1,4 @@
-"""The base installation, with its certificates and its three ports."""
+"""The base installation, with its certificates and its ports."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,12 @@ class Site:
         self, method: str, path: str, body: bytes | None = None, *, scheduler: bool = False, **headers: str
     ) -> tuple[int, Any]:
         context = self.context(scheduler=scheduler)
-        connection = http.client.HTTPSConnection(self.extender.http, timeout=PATIENCE_S, context=context)
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-        response = connection.getresponse()
-        content = response.read()
-        connection.close()
-        return response.status, json.loads(content)
+        address = self.extender.port_of(path)
+        connection = http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=context)
+        with closing(connection):
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,18 @@
-"""A hostile pod reaches the extender's HTTP port: kube-scheduler is answered all the same, and what is held is bounded."""
+"""A hostile pod reaches the extender's HTTP ports: kube-scheduler is answered all the same, and what is held is bounded."""
 
 from __future__ import annotations
 
+import http.client
 import json
-from contextlib import ExitStack, suppress
+import socket
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 
 import pytest
 
 from extender.scheduler import wire
 from extender.serving import limits
-from lab.standins.patience import until
+from lab.standins.patience import PATIENCE_S, until
 from lab.standins.stranger import HALF_A_REQUEST
 from tests.attack.hostile import HALF_A_BODY, HostilePod, allow_descriptors, cut_off, memory, readable
 from tests.extender.running import Extender, recorded
@@ -35,23 +38,54 @@ def pod(extender: Extender):
         yield first
 
 
+@pytest.fixture(params=["http", "web", "health"])
+def address(request: pytest.FixtureRequest, extender: Extender) -> str:
+    """Each of its ports."""
+    return getattr(extender.program, request.param)
+
+
+def probed(extender: Extender) -> int:
+    """What the kubelet gets, on a connection of its own each time."""
+    with closing(http.client.HTTPConnection(extender.program.health, timeout=PATIENCE_S)) as connection:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status
+
+
 @pytest.mark.parametrize(("half", "limit"), [(HALF_A_REQUEST, "header_s"), (HALF_A_BODY, "body_s")])
-def test_half_sent_requests_hold_nobody_up_and_are_cut_off(extender, pod, half, limit):
-    pod.hold(limits.CONNECTIONS_PER_PEER // 2, half)
-    assert scheduled(extender) == NAMES
-    until(lambda: over(extender, limit) > 0, "one was cut off")
-    for connection in pod.sockets:
-        cut_off(connection)
-    assert over(extender, limit) == len(pod.sockets)
+def test_half_sent_requests_hold_nobody_up_and_are_cut_off(extender, address, half, limit):
+    with HostilePod(address) as pod:
+        pod.hold(limits.CONNECTIONS_PER_PEER // 2, half)
+        assert scheduled(extender) == NAMES
+        assert probed(extender) == 200
+        until(lambda: over(extender, limit) > 0, "one was cut off")
+        for connection in pod.sockets:
+            cut_off(connection)
+        assert over(extender, limit) == len(pod.sockets)
     assert scheduled(extender) == NAMES
 
 
-def test_one_address_has_so_many_connections_and_no_more(extender):
+def test_who_says_nothing_is_cut_off_and_was_never_more_than_a_socket(extender, address):
+    threads = thread_count(extender)
+    with HostilePod(address) as pod:
+        pod.hold(limits.CONNECTIONS_PER_PEER, b"")
+        assert thread_count(extender) < threads + len(pod.sockets) // 2
+        for connection in pod.sockets:
+            cut_off(connection)
+        assert over(extender, "handshake_s") == len(pod.sockets)
+
+
+def thread_count(extender: Extender) -> int:
+    """Of its process, with those of this test's own calls."""
+    probed(extender)
+    return len([*Path(f"/proc/{extender.program.pid}/task").iterdir()])
+
+
+def test_one_address_has_so_many_connections_and_no_more(extender, address):
     addresses = (f"127.0.1.{number}" for number in range(1, 255))
 
     def refused() -> bool:
         """From a new address each time: the first connections may be over before a slow port has taken the last."""
-        with HostilePod(extender.http_address, next(addresses)) as pod:
+        with HostilePod(address, next(addresses)) as pod:
             pod.hold(limits.CONNECTIONS_PER_PEER, HALF_A_REQUEST)
             assert cut_off(pod.connect()) == b""
             assert scheduled(extender) == NAMES
@@ -61,37 +95,44 @@ def test_one_address_has_so_many_connections_and_no_more(extender):
     assert over(extender, "connections_per_peer") == 1
 
 
-def test_a_flood_from_many_addresses_takes_no_place_from_kube_scheduler(extender):
+FLOODS = [(b"", "waiting", limits.WAITING), (HALF_A_REQUEST, "connections", limits.CONNECTIONS)]
+"""What each connection says first, and the bound that it comes under."""
+
+
+@pytest.mark.parametrize(("first", "limit", "most"), FLOODS, ids=["silent", "half a request"])
+def test_a_flood_from_many_addresses_takes_no_place_from_who_calls(extender, address, first, limit, most):
     """More connections than the port takes, beside the one that kube-scheduler keeps, and before it opens another."""
     allow_descriptors()
     assert scheduled(extender) == NAMES
+    each_has = 1 + (most + 20) // 41
 
     def flooded() -> bool:
         """The first connections may be over before a slow port has taken the last: then they are not too many."""
-        before = over(extender, "connections")
+        before = over(extender, limit)
         with ExitStack() as stack:
-            pods = [HostilePod(extender.http_address, f"127.1.0.{number}") for number in range(1, 42)]
-            for each in pods:
-                stack.enter_context(each).hold(25, b"")
+            for number in range(1, 42):
+                stack.enter_context(HostilePod(address, f"127.1.0.{number}")).hold(each_has, first)
             assert scheduled(extender) == NAMES
             extender.connection.close()
             assert scheduled(extender) == NAMES
-            return over(extender, "connections") - before >= len(pods) * 25 - limits.CONNECTIONS
+            assert probed(extender) == 200
+            assert extender.get("/api/v1/nodes")["nodes"] == []
+            return over(extender, limit) > before
 
     until(flooded, "the port takes no more")
 
 
-def test_who_has_few_connections_is_not_cut_off_for_who_has_many(extender):
+def test_who_has_few_connections_is_not_cut_off_for_who_has_many(extender, address):
     allow_descriptors()
 
     def answered() -> bool:
         """On a slow machine its time may be over before the port is full."""
         before = over(extender, "connections")
         with ExitStack() as stack:
-            first = stack.enter_context(HostilePod(extender.http_address, "127.5.0.1")).connect(HALF_A_REQUEST)
+            first = stack.enter_context(HostilePod(address, "127.5.0.1")).connect(HALF_A_REQUEST)
             for number in range(1, 42):
-                pod = stack.enter_context(HostilePod(extender.http_address, f"127.5.1.{number}"))
-                pod.hold(25, HALF_A_REQUEST)
+                pod = stack.enter_context(HostilePod(address, f"127.5.1.{number}"))
+                pod.hold(4, HALF_A_REQUEST)
             while over(extender, "connections") == before:
                 if readable(first):
                     return False
@@ -102,11 +143,23 @@ def test_who_has_few_connections_is_not_cut_off_for_who_has_many(extender):
     until(answered, "the port is full, and the first one asks all the same")
 
 
-def test_a_caller_that_reads_no_answer_holds_no_thread(extender, pod):
+@pytest.mark.parametrize("port", ["web", "health"])
+def test_callers_that_read_no_answer_hold_nobody_up(extender, port):
     """Each asks again and again on one connection, and reads nothing."""
     line = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-    pod.hold(limits.IN_FLIGHT_PER_PEER, line * 200)
-    assert scheduled(extender) == NAMES
+    with HostilePod(getattr(extender.program, port)) as pod:
+        pod.hold(limits.CONNECTIONS_PER_PEER // 2, line * 200)
+        assert scheduled(extender) == NAMES
+        assert probed(extender) == 200
+        assert extender.get("/api/v1/nodes")["nodes"] == []
+
+
+def test_a_peer_that_ends_its_side_after_the_request_is_answered(extender, address):
+    """As `nc -N` does."""
+    with HostilePod(address) as pod:
+        connection = pod.connect(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n{")
+        connection.shutdown(socket.SHUT_WR)
+        assert cut_off(connection).startswith(b"HTTP/1.1 4")
 
 
 def test_a_body_over_the_bound_is_refused_by_name(extender, pod):
@@ -116,8 +169,9 @@ def test_a_body_over_the_bound_is_refused_by_name(extender, pod):
 
 
 def test_more_headers_than_the_bound_are_refused(extender, pod):
-    status, _ = pod.request("GET", "/healthz", x=64 * limits.HEADER_BYTES * "x")
-    assert status in (0, 400)
+    status, _ = pod.request("POST", "/filter", x=64 * limits.HEADER_BYTES * "x")
+    assert status in (0, 431)
+    assert over(extender, "header_bytes") == 1
     assert scheduled(extender) == NAMES
 
 

@@ -11,13 +11,14 @@ import pytest
 
 from extender.kube.readers import TOKEN_HEADER
 from extender.serving import limits
-from lab.standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S, until
 from lab.standins.stranger import half_a_handshake
 from numakin.wire import report_pb2 as pb
 from numakin.wire import report_pb2_grpc as rpc
 from tests.attack.hostile import HostilePod, allow_descriptors, memory
 from tests.attack.secured import NAMESPACE, Site
 from tests.extender.running import recorded
+from tests.metrics import value
 
 PATHS = ("explain?namespace=shop&pod=x", "nodes", "groups", "plans", "graph")
 
@@ -38,8 +39,30 @@ def test_kube_scheduler_is_let_in_by_the_certificate_that_is_made_for_it(site):
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
 def test_nobody_else_asks_for_scores(site, verb):
-    status, answer = site.ask("POST", f"/{verb}", recorded("basic-nodecache-true.filter"))
-    assert (status, answer) == (401, {"error": "kube-scheduler's client certificate is needed"})
+    """Without kube-scheduler's certificate the handshake fails: no byte of a request is read."""
+    with pytest.raises((ssl.SSLError, ConnectionError, http.client.BadStatusLine)):
+        site.ask("POST", f"/{verb}", recorded("basic-nodecache-true.filter"))
+    people = http.client.HTTPSConnection(site.extender.web, timeout=PATIENCE_S, context=site.context())
+    people.request("POST", f"/{verb}", recorded("basic-nodecache-true.filter"))
+    assert people.getresponse().status == 404
+    people.close()
+
+
+def test_callers_without_the_certificate_are_counted(site):
+    """`helm test` tells by it that kube-scheduler was not given its certificate."""
+    before = refused(site)
+    with pytest.raises((ssl.SSLError, ConnectionError, http.client.BadStatusLine)):
+        site.ask("POST", "/filter", b"")
+    until(lambda: refused(site) > before, "it is counted")
+
+
+def refused(site: Site) -> float:
+    people = http.client.HTTPSConnection(site.extender.web, timeout=PATIENCE_S, context=site.context())
+    people.request("GET", "/metrics")
+    text = people.getresponse().read().decode()
+    people.close()
+    name = "numakin_extender_over_limit_total"
+    return value(text, name, limit="certificate") if f'{name}{{limit="certificate"}}' in text else 0.0
 
 
 def test_the_extender_s_own_certificate_is_no_client_s(site):
@@ -66,6 +89,7 @@ def test_a_crowd_with_half_a_handshake_each_takes_little_memory_and_keeps_nobody
             pod = stack.enter_context(HostilePod(site.extender.http, f"127.3.0.{number}"))
             pod.hold(limits.CONNECTIONS_PER_PEER, half_a_handshake())
         status, _ = site.ask("POST", "/filter", recorded("basic-nodecache-true.filter"), scheduler=True)
+        assert site.ask("GET", "/api/v1/nodes")[0] == 401
     assert status == 200
     assert memory(site.extender.pid) - before < 160 << 20
 
@@ -83,8 +107,9 @@ def test_more_connections_than_the_port_takes_leave_no_fault_behind(site):
     assert "Traceback" not in site.extender.log.read_text()
 
 
-def test_plain_http_is_not_answered(site):
-    connection = http.client.HTTPConnection(site.extender.http, timeout=PATIENCE_S)
+@pytest.mark.parametrize("port", ["http", "web"])
+def test_plain_http_is_not_answered(site, port):
+    connection = http.client.HTTPConnection(getattr(site.extender, port), timeout=PATIENCE_S)
     connection.request("GET", "/readyz")
     with pytest.raises((ConnectionError, http.client.BadStatusLine)):
         connection.getresponse()

@@ -242,6 +242,6 @@ def test_the_pod_of_helm_test_may_reach_every_replica(render):
         name, _, port = asked[option].partition(".numakin.svc:")
         assert ours["Service", name]["spec"]["selector"] == {"app.kubernetes.io/name": "numakin-extender"}
         ports = container(ours, *EXTENDER)["ports"]
-        assert {"containerPort": int(port), "name": "http"} in ports
+        assert {"containerPort": int(port), "name": "web"} in ports
     policy = ours["NetworkPolicy", "numakin-extender"]["spec"]
-    assert {"port": "http"} in next(rule["ports"] for rule in policy["ingress"] if "from" not in rule)
+    assert {"port": "web"} in next(rule["ports"] for rule in policy["ingress"] if "from" not in rule)

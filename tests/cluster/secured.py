@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from extender.kube.tls import own_ca
+from extender.scheduler.verbs import VERBS
 from lab.cluster.cluster import ACCOUNT, NAMESPACE, Cluster
 from lab.standins.extender import ExtenderProcess
 from lab.standins.patience import PATIENCE_S
@@ -22,11 +23,14 @@ OPTIONS = ("--namespace", NAMESPACE, "--own-ca", "--authorise-readers")
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """An extender that runs. http, grpc: HOST:PORT of the extender. folder: for kube-scheduler's files."""
+    """An extender that runs. http, grpc, web: HOST:PORT of kube-scheduler's port, of enforcers' and of people's. folder:
+    for kube-scheduler's files.
+    """
 
     cluster: Cluster
     http: str
     grpc: str
+    web: str
     folder: Path
 
     def data(self, kind: str, name: str) -> dict[str, bytes]:
@@ -48,7 +52,8 @@ class Secured:
         if scheduler:
             files = self.copy_scheduler_files()
             context.load_cert_chain(files / "tls.crt", files / "tls.key")
-        connection = http.client.HTTPSConnection(self.http, timeout=PATIENCE_S, context=context)
+        address = self.http if path.lstrip("/") in VERBS else self.web
+        connection = http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=context)
         connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
         response = connection.getresponse()
         answer = json.loads(response.read())
@@ -65,6 +70,6 @@ def started(cluster: Cluster, folder: Path, *options: str) -> Iterator[Secured]:
     extender = ExtenderProcess(folder, ("--kubeconfig", str(made), *OPTIONS, *options))
     extender.start()
     try:
-        yield Secured(cluster, extender.http, extender.grpc, folder)
+        yield Secured(cluster, extender.http, extender.grpc, extender.web, folder)
     finally:
         extender.end()

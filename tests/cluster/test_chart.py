@@ -192,8 +192,8 @@ class Hook:
         for path, folder in mounted.items():
             arguments = [each.replace(path, str(folder)) for each in arguments]
         for service in ("numakin-extender", "numakin-extender-replicas"):
-            name = f"={service}.{NAMESPACE}.svc:8080"
-            arguments = [each.replace(name, f"={self._secured.http}") for each in arguments]
+            name = f"={service}.{NAMESPACE}.svc:8083"
+            arguments = [each.replace(name, f"={self._secured.web}") for each in arguments]
         assert container["command"][0] == "python"
         command = [sys.executable, *container["command"][1:], *arguments, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)

@@ -114,7 +114,7 @@ def numakin(
                 installed.enforcer(daemon_set, ports, runtime, machine),
             ]
         )
-        secured = Secured(cluster, ports.http, ports.grpc, tmp_path_factory.mktemp("scheduler"))
+        secured = Secured(cluster, ports.http, ports.grpc, ports.web, tmp_path_factory.mktemp("scheduler"))
         made = Installed(cluster, Pods(runtime), secured)
         made.until_ready()
         cluster.plane.scheduler.end()

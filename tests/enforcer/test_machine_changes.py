@@ -39,7 +39,7 @@ def extender(machine: Enforcer) -> Iterator[ExtenderProcess]:
 
 def seen(extender: ExtenderProcess) -> list[CpuSet]:
     """The CPUs of each NUMA node of n1, as the extender knows them."""
-    with urllib.request.urlopen(f"http://{extender.http}/api/v1/nodes", timeout=PATIENCE_S) as answer:
+    with urllib.request.urlopen(f"http://{extender.web}/api/v1/nodes", timeout=PATIENCE_S) as answer:
         nodes = json.load(answer)
     rows = nodes if isinstance(nodes, list) else nodes["nodes"]
     return [

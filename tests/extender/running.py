@@ -136,7 +136,7 @@ class Enforcer:
 
 
 class Extender:
-    """A running numakin-extender; one HTTP connection, kept alive, as kube-scheduler's."""
+    """A running numakin-extender; an HTTP connection to kube-scheduler's port, kept alive, and one to people's."""
 
     def __init__(self, directory: Path, *options: str, **program: Any) -> None:
         """program: as ExtenderProcess takes it."""
@@ -150,6 +150,10 @@ class Extender:
         return self.program.http
 
     @property
+    def web_address(self) -> str:
+        return self.program.web
+
+    @property
     def grpc_address(self) -> str:
         return self.program.grpc
 
@@ -161,6 +165,7 @@ class Extender:
         """Again, after an end: at the same addresses."""
         self.program.start()
         self.connection = http.client.HTTPConnection(self.http_address, timeout=PATIENCE_S)
+        self.people = http.client.HTTPConnection(self.web_address, timeout=PATIENCE_S)
 
     def enforcer(self, node: str, session: str = "session-1", **hello: Any) -> Enforcer:
         self._enforcers.append(Enforcer(self.grpc_address, node, session, **hello))
@@ -169,8 +174,9 @@ class Extender:
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
         """Status and decoded answer; every answer must carry its length."""
         headers = {"Content-Type": "application/json", "User-Agent": "Go-http-client/1.1"} if body is not None else {}
-        self.connection.request(method, path, body, headers)
-        response = self.connection.getresponse()
+        connection = self.connection if self.program.port_of(path) == self.http_address else self.people
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
         content = response.read()
         assert response.headers["Content-Length"] == str(len(content))
         is_json = response.headers["Content-Type"] == "application/json"
@@ -209,6 +215,7 @@ class Extender:
             enforcer.close()
         self._enforcers.clear()
         self.connection.close()
+        self.people.close()
 
 
 @contextmanager

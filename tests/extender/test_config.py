@@ -15,10 +15,10 @@ def test_without_anything_the_defaults_hold():
 
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
     file = tmp_path / "extender.toml"
-    file.write_text('listen = "127.0.0.1:1"\ngrpc-listen = "127.0.0.1:2"\nthreads = 3\nrefuse = true\n')
+    file.write_text('listen = "127.0.0.1:1"\ngrpc-listen = "127.0.0.1:2"\nlease-duration = 30\nrefuse = true\n')
     environment = {"NUMAKIN_CONFIG": str(file), "NUMAKIN_GRPC_LISTEN": "127.0.0.1:20", "NUMAKIN_KUBE": "false"}
     config = load(["--listen", "127.0.0.1:10"], environment)
-    assert (config.listen, config.grpc_listen, config.threads) == ("127.0.0.1:10", "127.0.0.1:20", 3)
+    assert (config.listen, config.grpc_listen, config.lease_duration) == ("127.0.0.1:10", "127.0.0.1:20", 30)
     assert (config.refuse, config.kube) == (True, False)
 
 
@@ -27,8 +27,15 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
     [
         (["--listen", "8080"], "--listen must be HOST:PORT, not '8080'"),
         (["--grpc-listen", "x:99999"], "--grpc-listen must be HOST:PORT, not 'x:99999'"),
-        (["--threads", "many"], "--threads must be a whole number, not 'many'"),
-        (["--threads", "0"], "--threads must be within 1..256, not 0"),
+        (["--lease-duration", "many"], "--lease-duration must be a whole number, not 'many'"),
+        (
+            ["--listen", "0.0.0.0:8080"],
+            "--listen 0.0.0.0:8080: without TLS kube-scheduler's port is for this host alone, such as 127.0.0.1:8080; for others --own-ca, or --tls-cert and --tls-key",
+        ),
+        (
+            ["--web-listen", "0.0.0.0:8082"],
+            "--health-listen and --web-listen are both 0.0.0.0:8082: each needs a port of its own",
+        ),
         (["--hold", "0.5"], "--hold must be within 1..3600, not 0.5"),
         (["--patience", "61"], "--patience must be within 0..60, not 61"),
         (["--lease-duration", "0"], "--lease-duration must be within 1..3600, not 0"),
@@ -51,8 +58,8 @@ def test_a_bad_option_is_named_with_what_is_allowed(arguments, text):
     ("content", "text"),
     [
         ("listn = 'x'", "unknown option 'listn'; known: listen, "),
-        ("threads = '8'", "--threads must be a whole number, not '8'"),
-        ("threads = ", "Invalid value"),
+        ("lease-duration = '8'", "--lease-duration must be a whole number, not '8'"),
+        ("lease-duration = ", "Invalid value"),
     ],
     ids=["unknown", "type", "syntax"],
 )

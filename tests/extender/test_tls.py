@@ -1,4 +1,4 @@
-"""Both ports with certificates, kube-scheduler's and the enforcers': demanded, checked, and renewed while they serve."""
+"""The ports with certificates, kube-scheduler's, people's and the enforcers': checked, and renewed while they serve."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +29,13 @@ from tests.metrics import value
 pytestmark = needed
 
 NAMES = ("DNS:localhost", "IP:127.0.0.1")
-PORTS = ("http", "grpc")
+PORTS = ("http", "web", "grpc")
 
 
 @dataclass
 class Secured:
-    """An extender with TLS on both ports, both asking for a client's certificate; the files that it reads; a caller's
-    own certificate.
+    """An extender with TLS on its ports, kube-scheduler's and the enforcers' asking for a client's certificate; the
+    files that it reads; a caller's own certificate.
     """
 
     extender: Extender
@@ -48,14 +49,20 @@ class Secured:
             result.load_cert_chain(self.caller.cert, self.caller.key)
         return result
 
-    def connection(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self.extender.http_address, timeout=PATIENCE_S, context=self.context())
+    def connection(self, *, proving: bool = True) -> http.client.HTTPSConnection:
+        address, context = self.extender.http_address, self.context(proving=proving)
+        return http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=context)
+
+    def people(self) -> http.client.HTTPSConnection:
+        """They have no certificate."""
+        address, context = self.extender.web_address, self.context(proving=False)
+        return http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=context)
 
     def shown(self, port: str) -> bytes:
         """The certificate, in DER, that a new caller sees."""
         context = self.context()
         context.set_alpn_protocols(["h2" if port == "grpc" else "http/1.1"])
-        address = self.extender.http_address if port == "http" else self.extender.grpc_address
+        address = getattr(self.extender.program, port)
         host, _, number = address.rpartition(":")
         with (
             socket.create_connection((host, int(number)), PATIENCE_S) as plain,
@@ -66,7 +73,7 @@ class Secured:
             return result
 
     def metric(self, port: str, name: str = "numakin_extender_certificate_expiration_timestamp_seconds") -> float:
-        connection = self.connection()
+        connection = self.people()
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
@@ -106,18 +113,27 @@ def test_kube_scheduler_is_served_over_tls_with_its_certificate(secured):
     connection.close()
 
 
-def test_a_caller_without_a_certificate_gets_no_score(secured):
-    """People's readers and probes share the port."""
-    stranger = http.client.HTTPSConnection(
-        secured.extender.http_address, timeout=PATIENCE_S, context=secured.context(proving=False)
-    )
-    stranger.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
-    response = stranger.getresponse()
-    assert (response.status, json.loads(response.read())) == (
-        401,
-        {"error": "kube-scheduler's client certificate is needed"},
-    )
-    stranger.close()
+def answered(connection: http.client.HTTPSConnection) -> int:
+    connection.request("POST", "/filter", recorded("basic-nodecache-true.filter"))
+    return connection.getresponse().status
+
+
+def test_a_caller_without_a_certificate_or_with_another_cas_is_not_let_in(secured, tmp_path):
+    refused = (ssl.SSLError, ConnectionError, http.client.BadStatusLine)
+    with closing(secured.connection(proving=False)) as bare, pytest.raises(refused):
+        answered(bare)
+    secured.caller.put(Authority(tmp_path / "other").issue("DNS:caller"))
+    with closing(secured.connection()) as foreign, pytest.raises(refused):
+        answered(foreign)
+
+
+def test_people_need_no_certificate_and_get_no_score(secured):
+    people = secured.people()
+    assert answered(people) == 404
+    people.close()
+    people.request("GET", "/api/v1/nodes")
+    assert people.getresponse().status == 200
+    people.close()
 
 
 def channel(secured: Secured, *, proving: bool = True) -> grpc.Channel:
@@ -216,12 +232,12 @@ def test_a_broken_renewal_leaves_the_old_certificate_in_use_and_is_logged(secure
     for port in PORTS:
         assert secured.shown(port) == first
         assert secured.metric(port) == before[port]
-    until(lambda: sorted(secured.complaints()) == ["grpc", "http"], "both ports have said so")
-    assert [secured.metric(port, "numakin_extender_certificates_not_taken_total") for port in PORTS] == [1, 1]
+    until(lambda: sorted(secured.complaints()) == sorted(PORTS), "each port has said so")
+    assert [secured.metric(port, "numakin_extender_certificates_not_taken_total") for port in PORTS] == [1, 1, 1]
     secured.mount.put(good)
     for port in PORTS:
         assert secured.shown(port) == good.der
-    assert len(secured.complaints()) == 2
+    assert len(secured.complaints()) == len(PORTS)
 
 
 def test_the_program_does_not_start_with_a_broken_certificate(tmp_path):

@@ -143,7 +143,7 @@ def test_a_real_extender_says_so_of_a_pod_that_was_bound_unasked(watching: Exten
     answer = watching.get(path)
     assert (answer["group"], answer["scored"]) == ("default/shop", None)
     assert answer["unscored"].startswith("kube-scheduler did not ask this extender for scores: one node was feasible")
-    lines = ask("explain", "pod", "web", "-n", "default", f"--extender=http://{watching.http_address}").lines
+    lines = ask("explain", "pod", "web", "-n", "default", f"--extender=http://{watching.web_address}").lines
     assert lines[0].startswith("room is held for web on NUMA node ")
     assert lines[1] == "pod default/web, group default/shop"
     assert any(line.startswith("kube-scheduler did not ask") for line in lines)

@@ -15,7 +15,7 @@ from tests.certificates import Authority, Mount, needed
 from tests.extender.running import running
 from tests.uses import Program
 
-FREE = ("--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0")
+FREE = tuple(f"--{port}=127.0.0.1:0" for port in ("listen", "grpc-listen", "web-listen", "health-listen"))
 JUNK = base64.b64encode(b"junk").decode()
 
 
@@ -79,25 +79,30 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "no port": ("--listen 8080", "--listen must be HOST:PORT, not '8080'"),
     "a port too high": ("--grpc-listen 127.0.0.1:99999", "--grpc-listen must be HOST:PORT, not '127.0.0.1:99999'"),
     "a host unknown": (
-        "--listen nosuch.invalid:0",
-        "--listen nosuch.invalid:0: 'nosuch.invalid' is no address of this host",
+        "--web-listen nosuch.invalid:0",
+        "--web-listen nosuch.invalid:0: 'nosuch.invalid' is no address of this host",
     ),
     "another host's address": (
-        "--listen 192.0.2.1:0",
-        "--listen 192.0.2.1:0: Cannot assign requested address; choose another",
+        "--web-listen 192.0.2.1:0",
+        "--web-listen 192.0.2.1:0: Cannot assign requested address; choose another",
+    ),
+    "every address without TLS": (
+        "--listen 0.0.0.0:0",
+        "--listen 0.0.0.0:0: without TLS kube-scheduler's port is for this host alone, such as 127.0.0.1:8080",
     ),
     "one port for both": (
         "--listen 127.0.0.1:7 --grpc-listen 127.0.0.1:7",
         "--listen and --grpc-listen are both 127.0.0.1:7: each needs a port of its own",
     ),
-    "the HTTP port taken": (
+    "kube-scheduler's port taken": (
         "--listen {taken}",
         "--listen {taken}: Address already in use; choose another, or end who has it",
     ),
+    "people's port taken": ("--web-listen {taken}", "--web-listen {taken}: Address already in use; choose another"),
     "the gRPC port taken": ("--grpc-listen {taken}", "--grpc-listen {taken}: Address already in use; choose another"),
-    "no number": ("--threads many", "--threads must be a whole number, not 'many'"),
-    "not a whole number": ("--threads 1.5", "--threads must be a whole number, not '1.5'"),
-    "a negative number": ("--threads=-1", "--threads must be within 1..256, not -1"),
+    "no number": ("--lease-duration many", "--lease-duration must be a whole number, not 'many'"),
+    "not a whole number": ("--lease-duration 1.5", "--lease-duration must be a whole number, not '1.5'"),
+    "a negative number": ("--lease-duration=-1", "--lease-duration must be within 1..3600, not -1"),
     "infinity": ("--hold inf", "--hold must be within 1..3600, not inf"),
     "not a number": ("--report-timeout nan", "--report-timeout must be within 1..3600, not nan"),
     "an infinite lease": ("--lease-duration inf", "--lease-duration must be a whole number, not 'inf'"),

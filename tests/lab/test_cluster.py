@@ -13,7 +13,7 @@ from tests import test_commands_in_docs as typed
 def test_each_command_is_typed_as_it_is_printed() -> None:
     up: Any = SimpleNamespace(
         plane=SimpleNamespace(kubeconfig="/tmp/c/admin.kubeconfig"),
-        extenders=[SimpleNamespace(http="127.0.0.1:8080")],
+        extenders=[SimpleNamespace(web="127.0.0.1:8083")],
         folder=Path("/tmp/c"),
     )
     printed = commands(up, "web-1")

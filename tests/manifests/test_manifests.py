@@ -86,7 +86,9 @@ def test_the_supported_versions_are_told():
 
 def test_the_extender_takes_its_arguments(objects):
     config = load(arguments(objects, "Deployment", "numakin-extender"), {})
-    assert (config.listen, config.grpc_listen) == ("0.0.0.0:8080", "0.0.0.0:8081")
+    assert (config.listen.rpartition(":")[2], config.grpc_listen) == ("8080", "0.0.0.0:8081")
+    secured = config.own_ca or bool(config.tls_client_ca)
+    assert secured == (config.listen == "0.0.0.0:8080"), "without TLS to its own pod alone"
 
 
 def test_the_extender_believes_the_enforcers_account_alone(objects):
@@ -107,11 +109,12 @@ def test_the_enforcer_takes_its_arguments(objects):
 def test_the_programs_listen_where_the_containers_and_the_service_say(objects):
     deployment = one(objects, "Deployment", "numakin-extender")["spec"]["template"]["spec"]["containers"][0]
     ports = {each["name"]: each["containerPort"] for each in deployment["ports"]}
-    assert ports == {"http": 8080, "grpc": 8081, "health": 8082}
-    assert load(arguments(objects, "Deployment", "numakin-extender"), {}).health_listen == "0.0.0.0:8082"
+    assert ports == {"http": 8080, "grpc": 8081, "health": 8082, "web": 8083}
+    config = load(arguments(objects, "Deployment", "numakin-extender"), {})
+    assert (config.health_listen, config.web_listen) == ("0.0.0.0:8082", "0.0.0.0:8083")
     services = [one(objects, "Service", name)["spec"]["ports"] for name in (ASKED, TOLD)]
     assert [[(each["targetPort"], each["port"]) for each in service] for service in services] == [
-        [("http", 8080)],
+        [("http", 8080), ("web", 8083)],
         [("grpc", 8081)],
     ]
 
@@ -231,5 +234,5 @@ def test_the_enforcers_image_has_the_packages_that_it_imports():
         for path in (MANIFESTS.parent / folder).rglob("*.py"):
             imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
     assert {package for module, package in modules.items() if module in imported} == listed
-    foreign = {"flask", "h11", "kubernetes", "msgspec", "numpy", "scipy", "structlog", "uvicorn"}
+    foreign = {"flask", "httptools", "kubernetes", "msgspec", "numpy", "scipy", "structlog"}
     assert not imported & foreign

@@ -129,7 +129,7 @@ class Cluster:
         """None where the extender does not answer: kube-scheduler goes on without it (`ignorable`)."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
-            f"http://{self.extender.http}{path}", data, {"Content-Type": "application/json"}
+            f"http://{self.extender.port_of(path)}{path}", data, {"Content-Type": "application/json"}
         )
         try:
             with urllib.request.urlopen(request, timeout=CALL_S) as answer:

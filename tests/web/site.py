@@ -37,7 +37,7 @@ class Site:
 
     @cached_property
     def url(self) -> str:
-        return f"http://{self.cluster.extender.http}/"
+        return f"http://{self.cluster.extender.web}/"
 
     def get(self, path: str) -> Any:
         return self.cluster.extender.get(f"/api/v1/{path}")

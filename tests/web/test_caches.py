@@ -19,7 +19,7 @@ def test_they_are_shown_with_their_room_and_those_that_are_too_busy(extender: Ex
         for uid, milli, cache in (("a", 1500, first), ("b", 500, first), ("c", 4000, second))
     ]
     extender.enforcer("epyc").report(EPYC_NPS1, *members, hot={str(second): True})
-    page.goto(f"http://{extender.http_address}/#view=nodes&node=epyc")
+    page.goto(f"http://{extender.web_address}/#view=nodes&node=epyc")
     caches = page.get_by_role("list", name="Caches of NUMA 0").get_by_role("listitem")
     expect(caches).to_have_text([
         "members kept within the cache of CPUs 0-3,32-35: 2 of 8 CPUs requested",

@@ -31,7 +31,7 @@ def extender(tmp_path: Path) -> Iterator[Extender]:
 
 
 def test_each_is_shown_beside_its_numa_node(extender: Extender, page: Page) -> None:
-    page.goto(f"http://{extender.http_address}/#view=nodes&node=n1")
+    page.goto(f"http://{extender.web_address}/#view=nodes&node=n1")
     near = page.get_by_role("complementary").locator(".numa")
     expect(near.filter(has_text="NUMA 0")).to_contain_text("storage: nvme0")
     expect(near.filter(has_text="NUMA 1")).to_contain_text("network: eth0 mlx5_0; graphics: 0000:c1:00.0")
@@ -40,7 +40,7 @@ def test_each_is_shown_beside_its_numa_node(extender: Extender, page: Page) -> N
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_are_listed_by_numa_node_those_on_none_last(extender: Extender, page: Page, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
-    page.goto(f"http://{extender.http_address}/#view=nodes&node=n1")
+    page.goto(f"http://{extender.web_address}/#view=nodes&node=n1")
     table = page.get_by_role("region", name="Devices")
     expect(table.locator("tbody th")).to_have_text(["0000:01:00.0", "0000:81:00.0", "0000:c1:00.0", "0000:00:1f.2"])
     expect(table.get_by_role("row", name="0000:00:1f.2")).to_contain_text("not known")

@@ -16,7 +16,7 @@ def test_its_collector_and_threads_are_shown_with_what_to_do(extender: Extender,
     enforcer.report(machine())
     health = pb.Health(collector="none", runtime="registered, confirmed 3 s ago", threads=[WELL, STUCK])
     enforcer.send(heartbeat=pb.Heartbeat(generation=1, health=health))
-    page.goto(f"http://{extender.http_address}/#view=nodes&node=n1")
+    page.goto(f"http://{extender.web_address}/#view=nodes&node=n1")
     panel = page.get_by_role("complementary")
     expect(panel.get_by_text("registered, confirmed 3 s ago")).to_be_visible()
     expect(panel.locator(".threads")).to_contain_text("2 threads, 1 of them failing")
@@ -29,7 +29,7 @@ def test_its_collector_and_threads_are_shown_with_what_to_do(extender: Extender,
 def test_a_node_whose_stream_is_closed_is_said_to_be_lost(extender: Extender, page: Page) -> None:
     enforcer = extender.enforcer("n1")
     enforcer.report(machine())
-    page.goto(f"http://{extender.http_address}/#view=nodes")
+    page.goto(f"http://{extender.web_address}/#view=nodes")
     expect(page.get_by_role("row", name="n1")).to_contain_text("live")
     enforcer.close()
     expect(page.get_by_role("row", name="n1")).to_contain_text("reconnecting")

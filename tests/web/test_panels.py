@@ -90,7 +90,7 @@ def test_a_pod_that_nobody_knows_is_said_to_be_unknown(site: Site, page: Page) -
 def test_a_pod_that_nothing_has_named_yet_is_told_of_by_its_uid(extender: Extender, page: Page) -> None:
     enforcer = extender.enforcer("n1")
     enforcer.report(machine(), reservation("d3b0-7384", "1"))
-    page.goto(f"http://{extender.http_address}/")
+    page.goto(f"http://{extender.web_address}/")
     page.locator('.pod[data-box="d3b0-7384"]').click()
     panel = page.get_by_role("complementary")
     expect(panel.get_by_role("heading", name="d3b0-7384")).to_be_focused()

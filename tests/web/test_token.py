@@ -27,7 +27,7 @@ pytestmark = needed
 
 NAMESPACE, VIEWER = "numakin", "numakin-viewer"
 READER = one(files(), "ClusterRole", "numakin-reader")["rules"]
-PROXY = f"api/v1/namespaces/{NAMESPACE}/services/https:numakin-extender:http/proxy/"
+PROXY = f"api/v1/namespaces/{NAMESPACE}/services/https:numakin-extender:web/proxy/"
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Site:
 
     @property
     def url(self) -> str:
-        return f"https://{self.extender.http}/"
+        return f"https://{self.extender.web}/"
 
     def token(self) -> str:
         """As `kubectl -n numakin create token numakin-viewer --audience=numakin` prints it."""
@@ -84,7 +84,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         options = ("--kubeconfig", str(kubeconfig), "--namespace", NAMESPACE, "--own-ca", "--authorise-readers")
         extender = ExtenderProcess(folder, options)
         extender.start()
-        server.behind.backends["services", NAMESPACE, "numakin-extender", "http"] = f"https://{extender.http}"
+        server.behind.backends["services", NAMESPACE, "numakin-extender", "web"] = f"https://{extender.web}"
         yield Site(server, extender, authority.ca)
         extender.end()
 

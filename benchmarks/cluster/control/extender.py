@@ -40,12 +40,12 @@ class MeasuredExtender(ExtenderProcess):
         return self._cpu_before + cpu_s(self.pid), max(self._peak_before, _peak(self.pid))
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"http://{self.web}{path}", timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
     def live(self) -> int:
         """How many nodes' enforcers report to it."""
-        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"http://{self.web}/metrics", timeout=PATIENCE_S) as answer:
             sample = re.search(r'^numakin_extender_nodes\{live="true"\} (\S+)$', answer.read().decode(), re.MULTILINE)
         return int(float(sample[1])) if sample else 0
 

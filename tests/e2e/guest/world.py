@@ -61,8 +61,8 @@ class World:
         self.api.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
         self.api.create_node(NODE)
         addresses = self._extender(stack, folder)
-        self.http = addresses["http"]
-        self.scheduler = ExtenderClient(self.http, timeout_s=PATIENCE_S)
+        self.web = addresses["web"]
+        self.scheduler = ExtenderClient(addresses["http"], timeout_s=PATIENCE_S)
         self.device_manager = stack.enter_context(DeviceManager(folder / "kubelet.sock"))
         options = (*options, "--extender", addresses["grpc"], "--observe", "off")
         options += ("--podresources-socket", str(self.device_manager.path))
@@ -160,13 +160,14 @@ class World:
         return any(node["live"] and node["registered"] for node in self._get("/api/v1/nodes")["nodes"])
 
     def _get(self, path: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=PATIENCE_S) as answer:
+        with urllib.request.urlopen(f"http://{self.web}{path}", timeout=PATIENCE_S) as answer:
             result: dict[str, Any] = json.load(answer)
         return result
 
     def _extender(self, stack: ExitStack, folder: Path) -> dict[str, str]:
         ready, log = folder / "ready.json", stack.enter_context((folder / "extender.log").open("wb"))
         command = [sys.executable, "-m", "extender.main", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"]
+        command += ["--web-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0"]
         command += ["--kubeconfig", str(self.api.kubeconfig(folder / "kubeconfig")), "--ready-file", str(ready)]
         process = stack.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
         stack.callback(process.terminate)

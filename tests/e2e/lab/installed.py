@@ -26,13 +26,21 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """By the numbers that the manifests have: http, gRPC and health of the extender, metrics of the enforcer."""
+    """By the numbers that the manifests have: of the extender kube-scheduler's, gRPC, health and people's, and metrics
+    of the enforcer.
+    """
 
-    of: Mapping[int, int] = field(default_factory=lambda: {port: free_port() for port in (8080, 8081, 8082, 16862)})
+    of: Mapping[int, int] = field(
+        default_factory=lambda: {port: free_port() for port in (8080, 8081, 8082, 8083, 16862)}
+    )
 
     @property
     def http(self) -> str:
         return f"{LOOPBACK}:{self.of[8080]}"
+
+    @property
+    def web(self) -> str:
+        return f"{LOOPBACK}:{self.of[8083]}"
 
     @property
     def grpc(self) -> str:

@@ -27,8 +27,8 @@ def given(site: Site, tmp_path: Path) -> dict[str, str]:
         site.server.get("v1", "configmaps", "numakin-ca-bundle", NAMESPACE)["data"]["ca.crt"]
     )
     return {
-        "service": site.extender.http,
-        "replicas": site.extender.http,
+        "service": site.extender.web,
+        "replicas": site.extender.web,
         "ca": str(tmp_path / "ca.crt"),
         "token": str(tmp_path / "token"),
         "patience": "0",
@@ -87,7 +87,7 @@ def test_an_account_that_may_not_read(given, capsys, site):
 
 
 def test_a_name_that_leads_nowhere(given, capsys):
-    code, lines = said({**given, "replicas": "numakin-extender-replicas.invalid:8080"}, capsys)
+    code, lines = said({**given, "replicas": "numakin-extender-replicas.invalid:8083"}, capsys)
     assert code == 3
     assert lines[0].startswith("FAILED: numakin-extender-replicas.invalid has no address: ")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from extender.cluster import Cluster
-from extender.scheduler.calls import CallAnswer, SchedulerCall, scheduler_calls
+from extender.scheduler.calls import CallAnswer, SchedulerCalls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.settings import DEFAULT_SETTINGS, Settings
@@ -32,38 +32,28 @@ class Site:
         tell(self.cluster, "a", reservation("kin", "1"))
         tell(self.cluster, "b")
         metrics = Metrics()
-        self._calls = scheduler_calls(Verbs(self.cluster, metrics, refuse=refuse), metrics)
+        self._connection = SchedulerCalls(lambda: Verbs(self.cluster, metrics, refuse=refuse), metrics)
+        self._calls = self._connection()
 
-    @property
-    def prioritize(self) -> SchedulerCall:
-        return self._calls["prioritize"]
+    def reconnect(self) -> None:
+        """As kube-scheduler comes anew: what was remembered of its calls is so no more."""
+        self._calls = self._connection()
 
-    def left(self, request: bytes) -> list[str] | None:
-        """What filter leaves where it needs no thread; None where it does."""
-        answer = self._calls["filter"].at_once(request)
-        return None if answer is None else _left(answer)
+    def call(self, verb: str, request: bytes) -> CallAnswer:
+        """What is left to be done after the answer is not done yet."""
+        return self._calls[verb](request)
 
     def filter(self, request: bytes) -> list[str]:
         """The nodes that are left; what comes after the answer is done too."""
-        call = self._calls["filter"]
-        return _left(call.at_once(request) or call(request))
+        answer = self.call("filter", request)
+        if answer.after is not None:
+            answer.after()
+        names: list[str] = json.loads(answer.body)["NodeNames"]
+        return names
 
-    def ready(self, request: bytes) -> dict[str, int] | None:
-        """The scores that need no thread; None where there are none. What they leave to be done is done too."""
-        answer = self.prioritize.at_once(request)
-        if answer is None:
-            return None
-        if answer.then is not None:
-            answer.then()
-        return scores(answer.body)
-
-
-def _left(answer: CallAnswer) -> list[str]:
-    if answer.after is not None:
-        answer.after()
-    names: list[str] = json.loads(answer.body)["NodeNames"]
-    return names
-
-
-def scores(answer: bytes) -> dict[str, int]:
-    return {row["Host"]: row["Score"] for row in json.loads(answer)}
+    def scores(self, request: bytes) -> dict[str, int]:
+        """Of prioritize; what comes after the answer is done too."""
+        answer = self.call("prioritize", request)
+        if answer.after is not None:
+            answer.after()
+        return {row["Host"]: row["Score"] for row in json.loads(answer.body)}

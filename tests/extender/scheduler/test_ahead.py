@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 
 import pytest
 
-from extender.scheduler.ahead import Ahead
+from extender.state.pods import Changes
 from tests.extender.machines import want
 from tests.extender.running import Extender, machine, recorded, reservation
-from tests.extender.scheduler.calling import NAMES, Site, body, scores
-from tests.extender.told import reservations_of
+from tests.extender.scheduler.calling import NAMES, Site, body
+from tests.extender.told import reservations_of, tell
+
+STRICT = {"policy": "single-numa-node"}
 
 
 @pytest.fixture(params=[False, True], ids=["scoring", "refusing"])
@@ -21,33 +21,50 @@ def site(request: pytest.FixtureRequest) -> Site:
 
 
 @pytest.mark.parametrize("policy", ["best-effort", "restricted"])
-def test_scores_are_ready_when_they_are_asked_for_and_what_prioritize_alone_gives(site: Site, policy: str):
-    request = body(policy=policy)
-    alone = scores(Site().prioritize(request).body)
+@pytest.mark.parametrize("cpus", ["shared", "exclusive"])
+def test_scores_after_filter_are_what_prioritize_alone_gives(site: Site, policy: str, cpus: str):
+    request = body(policy=policy, cpus=cpus)
+    alone = Site().scores(request)
     assert alone["a"] > alone["b"] > 0
     assert site.filter(request) == ["a", "b"]
-    assert site.ready(request) == alone
+    assert site.scores(request) == alone
 
 
-def test_room_is_held_once_scores_were_given_and_not_before(site: Site):
+def test_what_was_worked_out_is_not_worked_out_again(site: Site, monkeypatch: pytest.MonkeyPatch):
+    prepared, times = site.cluster.prepared, []
+    monkeypatch.setattr(site.cluster, "prepared", lambda *asked: times.append(1) or prepared(*asked))
+    site.filter(body())
+    assert site.scores(body())
+    assert times == [1]
+    site.filter(body("q"))
+    site.reconnect()
+    assert site.scores(body("q")), "though it comes on another connection"
+
+
+def test_room_is_held_with_the_scores_and_not_before(site: Site):
     site.filter(body())
     assert [*reservations_of(site.cluster, "a")] == ["kin"]
-    assert site.ready(body())
+    site.call("prioritize", body())
+    assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
+
+
+def test_room_is_held_without_filter_having_been_asked():
+    site = Site()
+    site.call("prioritize", body())
     assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
 
 
 def test_who_asks_again_is_answered_alike(site: Site):
     site.filter(body())
-    first = site.ready(body())
-    assert site.ready(body()) == first
-    assert scores(site.prioritize(body()).body) == first
+    first = site.scores(body())
+    assert site.scores(body()) == first
 
 
 def test_scores_of_before_a_place_was_taken_are_not_given(site: Site):
     """The other pod takes the place on a that the first would have had."""
     site.filter(body())
     site.cluster.score(want("other", cpu="6"), NAMES)
-    assert site.ready(body())
+    assert site.scores(body())
     homes = reservations_of(site.cluster, "a")
     assert homes["p"] != homes["other"]
 
@@ -55,9 +72,7 @@ def test_scores_of_before_a_place_was_taken_are_not_given(site: Site):
 def test_other_nodes_or_another_pod_are_weighed_when_they_are_asked_for(site: Site):
     site.filter(body())
     for request in (body("p", "b", "a"), body("q")):
-        answered = site.ready(request)
-        assert answered == scores(site.prioritize(request).body)
-        assert answered["a"]
+        assert site.scores(request)["a"]
 
 
 def test_a_filter_call_that_leaves_one_node_holds_nothing_there(site: Site):
@@ -65,51 +80,61 @@ def test_a_filter_call_that_leaves_one_node_holds_nothing_there(site: Site):
     assert [*reservations_of(site.cluster, "b")] == []
 
 
+def test_a_filter_of_one_node_holds_nothing_there_for_a_strict_pod_either():
+    site = Site(refuse=True)
+    assert site.filter(body("p", "b", **STRICT)) == ["b"]
+    assert [*reservations_of(site.cluster, "b")] == []
+
+
 def test_a_pod_that_is_filtered_again_has_given_its_former_place_back(site: Site):
     site.filter(body())
-    site.ready(body())
+    site.scores(body())
     assert [*reservations_of(site.cluster, "a")] == ["kin", "p"]
     site.filter(body())
     assert [*reservations_of(site.cluster, "a")] == ["kin"]
 
 
+@pytest.mark.parametrize("annotations", [{}, {"policy": "best-effort"}])
+def test_no_node_is_refused_to_a_pod_that_does_not_ask_for_it(annotations: dict[str, str]):
+    site = Site(refuse=True)
+    for name in NAMES:
+        tell(site.cluster, name, *(reservation(f"{name}{node}", node, milli=8000) for node in "01"))
+    assert site.filter(body(**annotations)) == ["a", "b"]
+
+
+def test_nodes_are_refused_by_what_they_are_at_each_filter():
+    site = Site(refuse=True)
+    assert site.filter(body(**STRICT)) == ["a", "b"]
+    tell(site.cluster, "b", *(reservation(f"other{node}", node, milli=8000) for node in "01"))
+    assert site.filter(body(**STRICT)) == ["a"]
+    tell(site.cluster, "b")
+    assert site.filter(body(**STRICT)) == ["a", "b"]
+
+
+def test_a_pod_that_has_not_opted_in_but_says_the_words_has_no_scores(site: Site):
+    assert site.scores(body().replace(b"group.numakin.io", b"my.group.numakin.io")) == {}
+
+
 def test_a_bad_request_is_named_to_who_asks_for_scores():
     site, request = Site(), body().replace(b'"1Gi"', b'"lots"')
     assert site.filter(request) == ["a", "b"]
-    answer = site.prioritize(request)
+    answer = site.call("prioritize", request)
     assert (answer.status, json.loads(answer.body)) == (400, {"error": "'lots' is not a resource quantity"})
 
 
-def test_who_comes_while_it_is_worked_out_waits_for_it():
-    begun, go, times = Event(), Event(), []
-
-    def work() -> str:
-        times.append(1)
-        begun.set()
-        assert go.wait(60)
-        return "scores"
-
-    ahead = Ahead(b"", work)
-    with ThreadPoolExecutor() as threads:
-        first = threads.submit(ahead.work)
-        assert begun.wait(60)
-        second = threads.submit(ahead.result)
-        assert not ahead.done()
-        go.set()
-        first.result(60)
-        assert second.result(60) == "scores"
-    assert times == [1]
+def test_each_pod_is_told_of_once_its_answer_is_sent(capsys: pytest.CaptureFixture[str]):
+    """An answer waits for no more than it says."""
+    answer = Site().call("prioritize", body())
+    assert "scored" not in capsys.readouterr().out
+    answer.after()
+    assert "scored" in capsys.readouterr().out
 
 
-def test_what_went_wrong_ahead_is_raised_to_who_asks_and_to_nobody_else():
-    def work() -> str:
-        raise KeyError("a fault of ours")
-
-    ahead = Ahead(b"", work)
-    ahead.work()
-    for _ in range(2):
-        with pytest.raises(KeyError):
-            ahead.result()
+def test_a_pod_that_the_watch_has_not_shown_holds_no_room():
+    site = Site()
+    site.cluster.apply_pods(Changes(whole=True))
+    assert site.scores(body())["a"]
+    assert [*reservations_of(site.cluster, "a")] == ["kin"]
 
 
 def test_over_the_port_scores_after_filter_are_those_without_it(extender: Extender):
@@ -126,7 +151,5 @@ def test_what_filter_has_read_is_not_taken_for_another_call():
     site = Site()
     plain = body("p").replace(b"group.numakin.io", b"other.example.org")
     assert site.filter(plain) == list(NAMES)
-    assert site.ready(plain) == {}, "a pod that has not opted in"
-    broken = site.prioritize.at_once(plain[:-1])
-    assert broken is not None
-    assert broken.status == 400
+    assert site.scores(plain) == {}, "a pod that has not opted in"
+    assert site.call("prioritize", plain[:-1]).status == 400

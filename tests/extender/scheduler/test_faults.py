@@ -1,11 +1,13 @@
 """A fault of our own in a verb is an answer, a line in the log, and a count."""
 
+import json
+
 import pytest
 
 from extender.cluster import Cluster
-from extender.scheduler.calls import scheduler_calls
+from extender.scheduler.calls import SchedulerCalls
 from extender.scheduler.metrics import Metrics
-from extender.scheduler.routes import Readiness, create_app
+from extender.scheduler.routes import Readiness, create_health_app
 from extender.scheduler.verbs import Verbs
 from lab.standins.apiserver import ApiServer
 from lab.standins.patience import until
@@ -23,13 +25,12 @@ class Broken(Cluster):
 @pytest.mark.parametrize(("opted_in", "code"), [(True, "500"), (False, "200")])
 def test_a_request_that_could_not_be_answered_is_counted_with_its_code(opted_in, code):
     metrics = Metrics()
-    calls = scheduler_calls(Verbs(Broken(), metrics, refuse=False), metrics)
-    client = create_app(Broken(), metrics, Readiness, calls).test_client()
-    answer = client.post("/prioritize", data=recorded("basic-nodecache-true.prioritize", opted_in=opted_in))
-    assert str(answer.status_code) == code
+    calls = SchedulerCalls(lambda: Verbs(Broken(), metrics, refuse=False), metrics)()
+    answer = calls["prioritize"](recorded("basic-nodecache-true.prioritize", opted_in=opted_in))
+    assert str(answer.status) == code
     if code == "500":
-        assert answer.json == {"error": "a fault of the extender's own; its log says which"}
-    page = client.get("/metrics").text
+        assert json.loads(answer.body) == {"error": "a fault of the extender's own; its log says which"}
+    page = create_health_app(metrics, Readiness).test_client().get("/metrics").text
     assert value(page, "numakin_extender_requests_total", verb="prioritize", code=code) == 1
     assert value(page, "numakin_extender_request_seconds_count", verb="prioritize") == 1
 
@@ -37,9 +38,8 @@ def test_a_request_that_could_not_be_answered_is_counted_with_its_code(opted_in,
 @pytest.mark.parametrize("verb", ["filter", "prioritize"])
 def test_an_empty_body_is_a_bad_request_of_the_first_call_too(verb):
     metrics = Metrics()
-    answer = scheduler_calls(Verbs(Cluster(), metrics, refuse=False), metrics)[verb].at_once(b"")
-    assert answer is not None
-    assert answer.status == 400
+    calls = SchedulerCalls(lambda: Verbs(Cluster(), metrics, refuse=False), metrics)()
+    assert calls[verb](b"").status == 400
 
 
 def test_an_api_server_that_is_gone_is_seen_by_the_views_age(tmp_path):

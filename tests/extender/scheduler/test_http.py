@@ -94,7 +94,7 @@ BAD = [
         400,
         "'lots' is not a resource quantity",
     ),
-    ("GET", "/filter", None, 405, "The method is not allowed for the requested URL."),
+    ("GET", "/filter", None, 405, "a verb is asked for by POST"),
     ("GET", "/api/v1/explain", None, 400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME"),
     (
         "GET",

@@ -131,7 +131,7 @@ def test_who_asks_about_a_pod_is_told_why_it_is_a_member_of_its_group(extender: 
         path = f"/api/v1/explain?namespace=default&pod={pod}"
         answer = partial(extender.ask, "GET", path)
         until(lambda answer=answer, kin=kin: answer()[1].get("membership") == why + kin, f"{pod} is told of")
-        told = ask("explain", pod, "-n", "default", f"--extender=http://{extender.http_address}")
+        told = ask("explain", pod, "-n", "default", f"--extender=http://{extender.web_address}")
         assert why + kin in " ".join(told.out.split())
     story = extender.get("/api/v1/group?group=default/auto-cart")
     assert {"workload": "default/Deployment/redis", "reason": (why + "cart").partition(": ")[2]} in story["reasons"]

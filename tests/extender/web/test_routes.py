@@ -152,7 +152,7 @@ def test_large_answers_are_packed_for_who_takes_that(extender: Extender) -> None
     for number in range(120):
         extender.enforcer(f"node-{number}").report(machine())
     until(lambda: len(extender.get("/api/v1/overview")["nodes"]) == 120, "all are seen")
-    connection = http.client.HTTPConnection(extender.http_address, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(extender.web_address, timeout=PATIENCE_S)
     connection.request("GET", "/api/v1/overview", headers={"Accept-Encoding": "gzip"})
     response = connection.getresponse()
     body = response.read()

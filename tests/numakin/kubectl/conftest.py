@@ -45,7 +45,7 @@ def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
 
 @pytest.fixture
 def at(extender: Extender) -> str:
-    return f"--extender=http://{extender.http_address}"
+    return f"--extender=http://{extender.web_address}"
 
 
 @pytest.fixture

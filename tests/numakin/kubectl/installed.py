@@ -42,11 +42,16 @@ def installed(folder: Path) -> Iterator[Installed]:
         api, node = cluster.api, cluster.nodes[NODE]
         api.create("v1", "namespaces", {"metadata": {"name": NAMESPACE}})
         api.create("v1", "services", {"metadata": {"name": "numakin-extender"}}, NAMESPACE)
-        url = f"http://{cluster.extender}"
-        api.behind.backends["services", NAMESPACE, "numakin-extender", "http"] = url
-        api.behind.backends["pods", NAMESPACE, "numakin-extender-0", "8080"] = url
+        url = f"http://{cluster.web}"
+        api.behind.backends["services", NAMESPACE, "numakin-extender", "web"] = url
+        api.behind.backends["pods", NAMESPACE, "numakin-extender-0", "8083"] = url
         add_pod(
-            api, "numakin-extender", 0, "extender", ["--listen=0.0.0.0:8080"], [{"name": "http", "containerPort": 8080}]
+            api,
+            "numakin-extender",
+            0,
+            "extender",
+            ["--web-listen=0.0.0.0:8083"],
+            [{"name": "web", "containerPort": 8083}],
         )
         options = [
             f"--run-dir={node.run_dir}",

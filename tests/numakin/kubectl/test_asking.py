@@ -71,7 +71,7 @@ def test_the_wide_map_and_groups_show_the_caches_that_members_are_kept_within(tm
     with running(tmp_path) as single:
         single.enforcer("epyc").report(EPYC_NPS1, *members, hot={str(second): True})
         until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
-        address = f"--extender=http://{single.http_address}"
+        address = f"--extender=http://{single.web_address}"
         seen, groups, brief = (
             ask("map", "-o", "wide", address),
             ask("groups", "-A", "-o", "wide", address),
@@ -110,7 +110,7 @@ def test_the_map_marks_what_is_hot_and_counts_it(tmp_path):
     with running(tmp_path) as single:
         single.enforcer("n1").report(machine(), reservation("a", "1"), hot={"8-15": True})
         until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
-        lines = ask("map", f"--extender=http://{single.http_address}").lines
+        lines = ask("map", f"--extender=http://{single.web_address}").lines
     assert lines[0].endswith("1 member, 1 NUMA node hot")
     assert any(line.split()[:2] == ["1", "hot"] for line in lines)
 

@@ -49,7 +49,7 @@ def test_the_doctor_of_every_node_is_asked_with_its_enforcers_options(there):
 def silent(there) -> Iterator[str]:
     """A second replica, which runs and shows no metrics."""
     name = "numakin-extender-1"
-    add_pod(there.api, "numakin-extender", 1, "extender", [], [{"name": "http", "containerPort": 8080}])
+    add_pod(there.api, "numakin-extender", 1, "extender", [], [{"name": "web", "containerPort": 8083}])
     yield name
     there.api.delete("v1", "pods", name, NAMESPACE, grace_s=0)
 

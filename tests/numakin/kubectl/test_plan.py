@@ -72,7 +72,7 @@ def test_what_is_planned_is_what_is_then_scored(tmp_path, written):
         extender.enforcer("node-1").report(machine(), reservation("a", "1", group="shop/boutique"))
         extender.enforcer("node-2").report(machine())
         until(lambda: len(extender.get("/api/v1/nodes")["nodes"]) == 2, "both nodes are known")
-        (row,) = planned(written, f"--extender=http://{extender.http_address}", deployment(1))
+        (row,) = planned(written, f"--extender=http://{extender.web_address}", deployment(1))
         scores = extender.scores(scored("web-0"))
         assert max(scores, key=scores.__getitem__) == row["node"] == "node-1"
         assert (

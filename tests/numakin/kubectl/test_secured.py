@@ -20,10 +20,10 @@ ACCOUNT = "system:serviceaccount:numakin:numakin-viewer"
 def server(site: Site) -> ApiServer:
     """With what the manifests have for viewers."""
     api = site.server
-    if ("services", NAMESPACE, "numakin-extender", "http") not in api.behind.backends:
+    if ("services", NAMESPACE, "numakin-extender", "web") not in api.behind.backends:
         api.create("v1", "services", {"metadata": {"name": "numakin-extender"}}, NAMESPACE)
         api.create("v1", "serviceaccounts", {"metadata": {"name": "numakin-viewer"}}, NAMESPACE)
-        api.behind.backends["services", NAMESPACE, "numakin-extender", "http"] = f"https://{site.extender.http}"
+        api.behind.backends["services", NAMESPACE, "numakin-extender", "web"] = f"https://{site.extender.web}"
         api.answers.access.grant(ACCOUNT, one(files(), "ClusterRole", "numakin-reader")["rules"])
     return api
 
@@ -43,7 +43,7 @@ def test_an_enforcer_that_the_extender_has_heard_nothing_of_is_bad_news(site, se
     server.create_node("deaf")
     server.create_pod("deaf-enforcer", NAMESPACE, nodeName="deaf", serviceAccountName="numakin-enforcer")
     server.create_node("bare")
-    add_pod(server, "numakin-extender", 0, "extender", [], [{"name": "http", "containerPort": 8080}])
+    add_pod(server, "numakin-extender", 0, "extender", [], [{"name": "web", "containerPort": 8083}])
 
     def told() -> set[tuple[str, str]]:
         rows = asked(site, server, "admin-token", "doctor", "-o", "json").json["findings"]
@@ -66,7 +66,7 @@ def test_who_may_use_the_proxy_but_not_the_account_reads_nothing(site, server):
 def test_an_extender_straight_wants_its_authority_and_a_token(site, server):
     authority, token = site.folder / "ca.crt", site.folder / "token"
     authority.write_text(server.get("v1", "configmaps", "numakin-ca-bundle", NAMESPACE)["data"]["ca.crt"])
-    straight = ("map", "--extender", f"https://{site.extender.http}")
+    straight = ("map", "--extender", f"https://{site.extender.web}")
     assert "CERTIFICATE_VERIFY_FAILED" in ask(*straight).err
     refused = ask(*straight, "--extender-ca", str(authority))
     assert (refused.code, "does not let this user read" in refused.err) == (3, True)

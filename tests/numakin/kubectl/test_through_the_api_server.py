@@ -23,7 +23,7 @@ def api(extender) -> Iterator[ApiServer]:
     with ApiServer() as server:
         server.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
         server.create("v1", "services", {"metadata": {"name": "numakin-extender"}}, "numakin")
-        server.behind.backends["services", "numakin", "numakin-extender", "http"] = f"http://{extender.http_address}"
+        server.behind.backends["services", "numakin", "numakin-extender", "web"] = f"http://{extender.web_address}"
         yield server
 
 

@@ -58,7 +58,7 @@ class Site:
     def _ask(self, path: str) -> Any:
         with (
             self.link.extender.entered(),
-            urllib.request.urlopen(f"http://{self._extender.http}{path}", timeout=PATIENCE_S) as answer,
+            urllib.request.urlopen(f"http://{self._extender.web}{path}", timeout=PATIENCE_S) as answer,
         ):
             return json.load(answer)
 

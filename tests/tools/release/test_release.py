@@ -128,7 +128,7 @@ class TestTheOneFile:
         assert self.ask(file, "--version").stdout == f"kubectl-numakin {VERSION}\n"
 
     def test_it_explains_and_plans(self, file: Path, extender) -> None:
-        at = f"--extender=http://{extender.http_address}"
+        at = f"--extender=http://{extender.web_address}"
         explained = self.ask(file, "explain", "pod", "cart-0", "-n", "shop", at)
         assert (explained.returncode, explained.stderr) == (0, "")
         assert "shop/cart-0" in explained.stdout

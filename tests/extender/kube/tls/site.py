@@ -121,7 +121,7 @@ class Site:
         client = ssl.create_default_context(cadata=copied["ca.crt"].decode())
         client.load_cert_chain(self._folder / "tls.crt", self._folder / "tls.key")
         own = self.own.files
-        served = Renewed(Files(own.cert, own.key, own.ca, optional=True), self.complaints.append).current().context
+        served = Renewed(Files(own.cert, own.key, own.ca), self.complaints.append).current().context
         return shaken(client, served) == "numakin:kube-scheduler"
 
 
