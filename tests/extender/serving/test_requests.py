@@ -107,7 +107,7 @@ def test_bodies_under_way_are_bounded_together(monkeypatch: pytest.MonkeyPatch) 
 def test_an_answer_is_written_with_its_length() -> None:
     head, _, body = of_json(400, b"{}", last=False).partition(b"\r\n\r\n")
     assert body == b"{}"
-    assert head.startswith(b"HTTP/1.1 400 Bad HttpRequest\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"\r\ncontent-length: 2" in head.lower()
 
 
