@@ -196,7 +196,8 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
         given = given.before if given.before is not None and given.before.homes == around else elsewhere
         homes = around
     domain = given.cache_domain
-    if not domain or domain.mask not in machine.cache_domains.get(homes.lowest, ()):
+    written_down = given.reservation and not domain and homes == given.homes
+    if not written_down and domain.mask not in machine.cache_domains.get(homes.lowest, ()):
         domain = _domain_around(machine, occupancy, request, homes, cpus)
     if machine.cpus_of(homes) <= occupancy.exclusive:
         return None

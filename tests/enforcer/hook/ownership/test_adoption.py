@@ -10,10 +10,11 @@ from enforcer.hook.facts.pods import MARK, Claim
 from enforcer.hook.ownership.adoption import Pinned, Running, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Grant, Past
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from numakin.placement.optin.options import Cpus
+from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import Cpus, Span
 from numakin.placement.state.occupancy import Allocation, Occupancy
 from numakin.wire import nri_pb2 as nri
-from tests.machines import NO_NUMA, SMALL
+from tests.machines import EPYC_NPS1, NO_NUMA, SMALL
 from tests.numakin.placement.asking import asks, filled
 
 
@@ -25,6 +26,7 @@ def owner(
     written: Grant | None = None,
     exclusive: str = "",
     occupancy: Occupancy | None = None,
+    machine: Machine = SMALL,
     **wishes,
 ):
     """mark: an annotation that it carries from its creation. written, exclusive: what was written down of it, and of
@@ -36,7 +38,7 @@ def owner(
     first = nri.Container(id=asked.container, name=asked.name, annotations={MARK: mark} if mark else {})
     now = CpuSet.parse(had), NumaSet.parse(mems)
     known = known_of([Running(nri.PodSandbox(uid=asked.pod), first, now)], past)
-    return owner_of(SMALL, occupancy or Occupancy(), asked, now, known)
+    return owner_of(machine, occupancy or Occupancy(), asked, now, known)
 
 
 def given(cpus: str, mems: str = "0", homes: str = "0", exclusive: str = "") -> Grant:
@@ -63,6 +65,20 @@ def test_what_we_left_stays(cpus, marked, homes) -> None:
     result = owner(cpus, homes, mark=OLD_MARK if marked else "")
     assert isinstance(result, Pinned)
     assert (str(result.homes), str(result.allocation.cpus), str(result.allocation.mems)) == (homes, cpus, homes)
+
+
+@pytest.mark.parametrize(
+    ("reservation", "domain"),
+    [("a", ""), ("", "0-3,32-35")],
+    ids=["written down", "by an enforcer that did not write it down"],
+)
+def test_cpus_that_happen_to_lie_in_one_cache_are_no_cache_domain_where_it_was_written_down(
+    reservation, domain
+) -> None:
+    written = replace(given("1-2"), reservation=reservation)
+    result = owner("1-2", written=written, machine=EPYC_NPS1, span=Span.CACHE)
+    assert isinstance(result, Pinned)
+    assert str(result.cache_domain) == domain
 
 
 @pytest.mark.parametrize(
