@@ -100,7 +100,7 @@ class Cluster:
         """From now on it is this by which kin are weighed, and where the groups' members to come are planned. On one
         thread.
         """
-        with self._lock:
+        with self._lock, self._nodes.yielding(None):  # what is held for a group is for its own plan
             views = self._nodes.live_views(now := self.clock(), self.settings.report_timeout)
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
         plans = self._planner.plans_or_none(known, views, workloads, specs, now)

@@ -127,14 +127,17 @@ class NodeTable:
         return self._planned(nodes, want)[0]
 
     def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[Kins, str | None]:
-        """And the node with that slot."""
+        """And the node with that slot. Of a group of which priorities or traffic are known, none is planned by its size
+        alone.
+        """
         spec = self.spec(want.pod, want.group)
         members = self._members(want.group) if spec.priorities else ()
         waiting = self.waiting.beside(want.pod.uid, want.group, self.known.uses)
         on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members, waiting=waiting)
         if not on_nodes.near and (awaited := self.waiting.devices_beside(want.pod.uid, want.group)):
             on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
-        place = self.group_holds.place(want.pod.uid)
+        known = spec.priorities or self.known.peers.get(want.pod.workload)
+        place = None if known else self.group_holds.place(want.pod.uid)
         if place is None and self.plans:
             place = VacantSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:

@@ -7,7 +7,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,11 +54,10 @@ class Secured:
             context.load_cert_chain(files / "tls.crt", files / "tls.key")
         address = self.http if path.lstrip("/") in VERBS else self.web
         connection = http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=context)
-        connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
-        response = connection.getresponse()
-        answer = json.loads(response.read())
-        connection.close()
-        return response.status, answer
+        with closing(connection):
+            connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
 
 
 @contextmanager

@@ -210,7 +210,7 @@ def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(e
     class Health:
         mirror, counters, ready, streaming, skewed = Mirror(), Counters(), (True, ""), 0, 0
         threads = supervised.threads()
-        attachment, census, memory = Attachment(), None, None
+        attachment, census, memory, cpu_use = Attachment(), None, None, None
         watching = traffic
 
     with served(enforcer, application(Health)):
