@@ -78,7 +78,15 @@ class WaitingGroups:
         if self.room is None:
             return {}
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
-        return places | pack(self._comings(), self.room, self.pulls, self.held, self.plans)
+        packed = pack(self._comings(), self.room, self.pulls, self.held, self.plans)
+        return places | {group: pods for group, pods in packed.items() if self._with_members(group, pods)}
+
+    def _with_members(self, group: str, pods: Mapping[str, NumaPlace]) -> bool:
+        """Whether any pod is planned on a node with members of its group, or it has none: else these have no room for
+        now, and what draws the pods is weighed as each is asked about.
+        """
+        nodes = {place.node for place in self.members[group]}
+        return not nodes or any(place.node in nodes for place in pods.values())
 
     def _comings(self) -> list[Coming]:
         by_group: dict[str, list[tuple[str, WaitingPod]]] = {group: [] for group in self.members}
