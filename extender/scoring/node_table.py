@@ -138,6 +138,8 @@ class NodeTable:
             on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
         known = spec.priorities or self.known.peers.get(want.pod.workload)
         place = None if known else self.group_holds.place(want.pod.uid)
+        if place is not None and on_nodes.near and place.node not in on_nodes.near:
+            place = None  # planned before its kin went elsewhere
         if place is None and self.plans:
             place = VacantSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:
