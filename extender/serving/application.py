@@ -9,9 +9,8 @@ import resource
 import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -122,20 +121,20 @@ class Application:
         for begin in iter(self._begun.get, None):
             begin()
         self._ending()
-        closing = threading.Thread(target=self._close, args=([*doormen.values()],))
-        closing.start()
-        for begin in iter(self._begun.get, None):  # what was let in at the last moment
-            begin()
-        closing.join()
+        closing = {*doormen}
+        for name, doorman in doormen.items():
+            self._threads.once(f"close {name}", partial(self._close, doorman, partial(closing.discard, name)))
+        while closing:
+            due = self._begun.get()  # what was let in at the last moment; None: asked to end again
+            if due is not None:
+                due()
         self._end()
 
-    def _close(self, doormen: Sequence[Doorman]) -> None:
-        closing = [threading.Thread(target=doorman.close, args=(self._grace_s,)) for doorman in doormen]
-        for thread in closing:
-            thread.start()
-        for thread in closing:
-            thread.join()
-        self._begun.put(None)
+    def _close(self, doorman: Doorman, closed: Callable[[], None]) -> None:
+        try:
+            doorman.close(self._grace_s)
+        finally:
+            self._begun.put(closed)
 
     def _doorman(self, name: str, served: Served) -> Doorman:
         return Doorman(

@@ -77,7 +77,8 @@ class Doorman:
         threads: Threads,
     ) -> None:
         self._name, self._listening, self._serve = name, listening, serve
-        self._tls, self._certified, self._begin, self._refusals = tls, certified, begin, refusals
+        self._tls, self._certified, self._begin = tls, certified, begin
+        self._refusals, self._threads = refusals, threads
         self._waiting: Places[_Newcomer] = Places(limits.WAITING)
         self._in_order: dict[_Newcomer, None] = {}
         self._inside: Places[Connection] = Places(limits.CONNECTIONS)
@@ -207,7 +208,7 @@ class Doorman:
 
     def _begin_visit(self, connection: Connection) -> None:
         try:
-            threading.Thread(target=self._visit, args=(connection,), name=self._name, daemon=True).start()
+            self._threads.once(self._name, partial(self._visit, connection))
         except RuntimeError:  # no memory for it, or too many
             self._refusals.over("threads", connection.peer)
             connection.socket.close()

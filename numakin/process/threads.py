@@ -190,6 +190,18 @@ class Threads:
         """Not started yet. last: called once when it is asked to end, after its last round."""
         return Thread(name, work, last, _Terms(stale_after_s, essential, backoff), self)
 
+    def once(self, name: str, work: Callable[[], object]) -> None:
+        """Starts a thread that does this once, such as what one connection needs; what it raises is told, and ends that
+        thread alone. RuntimeError: there is no memory for it, or there are too many.
+        """
+        threading.Thread(target=self._once, args=(name, work), name=name, daemon=True).start()
+
+    def _once(self, name: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it was told
+            self.failed(Failure(name, error, 0.0))
+
     def started(self, thread: Thread) -> None:
         with self._lock:
             self._running += (thread,)

@@ -7,9 +7,6 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 STARTERS = {"Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor", "start_new_thread", "run_in_executor"}
-OF_A_CONNECTION = ("extender/serving/application.py", "extender/serving/doorman.py")
-"""A thread there ends with its connection, or as the program ends; what it raises costs that connection, and is logged."""
-
 SOURCES = sorted(path for half in ("enforcer", "extender") for path in (ROOT / half).rglob("*.py"))
 
 
@@ -45,10 +42,6 @@ def test_the_check_sees_a_thread(text: str) -> None:
     assert started(text)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in SOURCES if not str(path).endswith(OF_A_CONNECTION)],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_threads_are_made_by_the_supervision_alone(path: Path) -> None:
     assert not started(path.read_text()), "use numakin.process.threads.Threads: a thread of its own ends unseen"

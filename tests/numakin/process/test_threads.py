@@ -195,3 +195,13 @@ def stop(thread, rounds) -> None:
     rounds.put(None)
     thread.stop(PATIENCE_S)
     assert not thread.alive
+
+
+def test_what_a_thread_for_one_piece_of_work_raises_is_told(threads: Threads, failures: "queue.Queue[Failure]"):
+    done: queue.Queue[str] = queue.Queue()
+    threads.once("good", lambda: done.put(threading.current_thread().name))
+    threads.once("bad", lambda: 1 // 0)
+    assert done.get(timeout=PATIENCE_S) == "good"
+    failure = failures.get(timeout=PATIENCE_S)
+    assert (failure.thread, type(failure.error)) == ("bad", ZeroDivisionError)
+    assert threads.standings() == ()
