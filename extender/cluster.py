@@ -100,7 +100,7 @@ class Cluster:
         """From now on it is this by which kin are weighed, and where the groups' members to come are planned. On one
         thread.
         """
-        with self._lock, self._nodes.yielding(None):  # what is held for a group is for its own plan
+        with self._lock, self._nodes.yielding(None, gang=""):  # a group's own plan uses its holds
             views = self._nodes.live_views(now := self.clock(), self.settings.report_timeout)
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
         plans = self._planner.plans_or_none(known, views, workloads, specs, now)
@@ -202,7 +202,7 @@ class Cluster:
             waiting, woken = self._refused.in_turn(), self._refused.woken(now)
 
         def candidates(want: Wanted) -> Candidates:
-            with self._lock, self._nodes.yielding(None):
+            with self._lock, self._nodes.yielding(None, gang=want.pod.gang):
                 return self._nodes.candidates(names, want, now)
 
         checks = WelcomeRound(candidates, woken, self.settings.report_timeout, self.faults)
@@ -217,7 +217,7 @@ class Cluster:
         self._expired += self._nodes.expire(now := self.clock())
         self._ledger.asked(want.pod)
         self._nodes.show(want.pod.gang)
-        with self._nodes.released(want.pod.uid), self._nodes.yielding(want if held else None):
+        with self._nodes.released(want.pod.uid), self._nodes.yielding(want if held else None, gang=want.pod.gang):
             return self._nodes.candidates(names, want, now)
 
     def live(self, node_state: NodeState) -> bool:

@@ -312,8 +312,11 @@ class NodeTable:
         self._hold_on(node for node in (self.group_holds.missed(pod),) if node)
 
     @contextmanager
-    def yielding(self, want: Wanted | None) -> Iterator[None]:
-        """Meanwhile what does not count for the pod is not held, None: nothing is; and nothing else may change."""
+    def yielding(self, want: Wanted | None, *, gang: str) -> Iterator[None]:
+        """Meanwhile views are shown to the gang without what does not count for the pod, None: nothing is held; and
+        nothing else may change.
+        """
+        self.show(gang)
         holds = self.group_holds
         groups = {*holds.groups()} if want is None else holds.yielding_to(want.group, want.pod.priority)
         nodes = {node for group in groups for node in holds.nodes(group)}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from extender.cluster import Cluster
 from extender.kube.rows import PodObject, PodRows
 from extender.scheduler.wire import arguments
+from extender.scoring.group_holds import GROWS_S
 from extender.settings import Settings
 from extender.state.pods import Changes, PodRow
 from extender.state.told_groups import COSCHEDULING, SIZES, size
@@ -120,6 +121,21 @@ def test_once_one_of_it_is_bound_all_that_it_holds_counts_for_every_pod(cluster:
     assert occupied(cluster) == {}
     bind(cluster, rows[0], chosen[rows[0].uid])
     assert sum(map(len, occupied(cluster).values())) == 4
+
+
+def test_what_is_learned_meanwhile_makes_its_room_count_for_no_other_pod(cluster: Cluster, clock: Clock):
+    waiting = [pod(f"shop-{at}", group="shop", cpu="7", memory="1Mi") for at in range(6)]
+    rows = gang(4, cpu="500m", memory="1Mi")
+    cluster.apply_pods(Changes(rows=(*waiting, *rows)))
+    cluster.reserve()
+    clock.now += GROWS_S + 1
+    for node in NODES:
+        cluster.received(node)
+    cluster.reserve()
+    assert all(view.held for node in NODES if (view := cluster.view(node)) is not None)
+    assert len(KubeScheduler(cluster, rows).try_once()) == 4
+    cluster.learned(cluster.known)
+    assert {row.uid for row in rows}.isdisjoint(uid for held in occupied(cluster).values() for uid in held)
 
 
 def test_what_was_offered_in_the_placements_that_were_not_chosen_does_not_stay(cluster: Cluster):
