@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import structlog
@@ -17,19 +17,24 @@ from extender.kube import stream
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
 from extender.kube.events import About, Events, KubeEvent
+from extender.kube.evictions import Evictions
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
 from extender.kube.namespace_settings import NamespaceRow
 from extender.kube.namespaces import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
 from extender.kube.objects.grouprows import GroupRow, affinity_groups
+from extender.kube.objects.told_kinds import KINDS
+from extender.kube.optional_kinds import OptionalKinds
 from extender.kube.policy_rows import policies as network_policies
 from extender.kube.publish import EVERY_S, Desired, Publisher, Unwanted
+from extender.kube.regroup_link import RegroupLink
 from extender.kube.tokens import BadToken, node_of
 from extender.kube.waker import Waker
 from extender.kube.watch import ListWatch, Pace
 from extender.reports.streams import Denied, Unproven
 from extender.state.node_report import DecisionRow
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
+from extender.state.told_groups import ToldRow
 from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge
 from numakin.placement.optin.parsing import opted_in, problems
@@ -61,7 +66,8 @@ class ApiServerPart(Protocol):
 class ApiServerLink:
     """pods, nodes, groups, namespaces, services, policies: where changes go; without one of the last two, Services or
     NetworkPolicies are not watched, and Services not looked for in pods. published: what should be there for others,
-    looked for every publish_s seconds, and later while busy. namespace: where the Lease is. Every part has its own
+    looked for every publish_s seconds, and later while busy. namespace: where the Lease is. near: the labels by which
+    nodes are near each other. told: where goes what other controllers' objects say of groups. Every part has its own
     thread.
     """
 
@@ -80,19 +86,21 @@ class ApiServerLink:
         terms: LeaseDurations = DEFAULT_TERMS,
         publish_s: float = EVERY_S,
         busy: Callable[[], bool] = lambda: False,
+        near: Sequence[str] = (),
+        told: Callable[[str, Changes[ToldRow]], None] | None = None,
         threads: Threads,
     ) -> None:
         self._api = api
         self._pods, self._groups, self._namespaces = pods, groups, namespaces
         self._checked: set[str] = set()
         self._reported_groups: dict[str, tuple[str, ...]] = {}
-        me = f"{socket.gethostname()}-{os.getpid()}"
+        self._me = me = f"{socket.gethostname()}-{os.getpid()}"
         self._election = Election(api, namespace, LEASE, me, terms=terms, threads=threads)
         self._events = Events(api, me, lambda: self._election.leading, threads=threads)
         self._pod_watch = ListWatch(
             api, stream.pods(service_names=services is not None), self._pods_changed, threads=threads
         )
-        self._node_watch = ListWatch(api, stream.nodes(), nodes, threads=threads)
+        self._node_watch = ListWatch(api, stream.nodes(near), nodes, threads=threads)
         self._namespace_watch = ListWatch(api, namespaces_resource(), self._namespaces_changed, threads=threads)
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
@@ -105,6 +113,8 @@ class ApiServerLink:
             watches.append(ListWatch(api, stream.services(), services, pace, threads=threads))
         if policies is not None:
             watches.append(ListWatch(api, network_policies(), policies, pace, threads=threads))
+        if told is not None:
+            watches.append(OptionalKinds(api, KINDS, told, threads=threads))
         self._parts: tuple[ApiServerPart, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:
@@ -135,6 +145,11 @@ class ApiServerLink:
         self._events.emit(
             KubeEvent(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series)
         )
+
+    @property
+    def regrouping(self) -> RegroupLink:
+        """For what brings groups together again."""
+        return RegroupLink(self._api, Evictions(self._api), lambda: self._election.leading, self._events.emit, self._me)
 
     def wake(self, pods: Iterable[PodRow]) -> None:
         """Makes kube-scheduler try these refused pods again."""

@@ -14,24 +14,28 @@ from threading import Lock
 from extender.ledger import BindingLedger, Nomination
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
+from extender.planning.regrouping import NOT_SEARCHED, Regroupings
 from extender.pod_wait import PodWait
+from extender.promises import Promises
+from extender.scoring.cut_groups import CutGroups
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
-from extender.scoring.prepared import Prepared, Snapshot, prepared
+from extender.scoring.prepared import Prepared, Snapshot, Snapshots, prepared
 from extender.scoring.refused_pods import RefusedPods, Welcome, WelcomeRound
 from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
 from extender.scoring.waiting_groups import WaitingGroups
 from extender.settings import DEFAULT_SETTINGS, Settings
-from extender.snapshots import Snapshots
 from extender.state.columns.candidates import Candidates
 from extender.state.columns.free_room import NumaPlace
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
+from extender.state.node_domains import NodeDomains
 from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, PodRow
+from extender.state.told_groups import ToldRow
 from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.demand import Demand
 from numakin.placement.namespaces import Namespaces
@@ -50,6 +54,8 @@ class Cluster:
         self.settings, self.clock = settings, clock
         self._lock, self.faults = Lock(), Faults()
         self._nodes, self._history, self._refused = nodes or NodeTable(), History(), RefusedPods()
+        if nodes is None:
+            self._nodes.located(NodeDomains(settings.near))
         state = self._nodes, self._history, self._refused, self.faults
         self._ledger = BindingLedger(*state, clock=clock, hold_s=settings.hold)
         self._planner, self._expired = GroupPlanner(), 0
@@ -58,6 +64,8 @@ class Cluster:
         self._listed: set[str] = set()  # the nodes that the API server has sent
         self._closed: set[str] = set()  # those of them that take no new pods
         self.wait = PodWait(self._ledger, clock, settings.patience)
+        self._found = NOT_SEARCHED
+        self.promises = Promises(self._lock, self._nodes, self._ledger, self._live, lambda: self._closed)
 
     # What enforcers send.
 
@@ -102,8 +110,9 @@ class Cluster:
         """
         with self._lock, self._nodes.yielding(None, gang=""):  # a group's own plan uses its holds
             views = self._nodes.live_views(now := self.clock(), self.settings.report_timeout)
+            views = [view for view in views if view.name not in self._nodes.cordoned]  # who is there comes again
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
-        plans = self._planner.plans_or_none(known, views, workloads, specs, now)
+        plans = self._planner.plans_or_none(known, views, workloads, specs, now, domains=self._nodes.domains)
         with self._lock:
             self._nodes.known, self._nodes.plans = known, plans
 
@@ -113,7 +122,7 @@ class Cluster:
 
     # What the operator asks of groups.
 
-    def asked_for(self, specs: Specs) -> tuple[PodRow, ...]:
+    def set_group_specs(self, specs: Specs) -> tuple[PodRow, ...]:
         """From now on it is this. The pods that were refused everywhere and now ask for something else: they are to be
         woken.
         """
@@ -124,12 +133,12 @@ class Cluster:
         with self._lock:
             return self._refused.take(changed)
 
-    def governed_by(self, namespaces: Namespaces) -> None:
+    def set_namespaces(self, namespaces: Namespaces) -> None:
         """From now on it is this; what was placed before stays."""
         self.namespaces, self._nodes.quotas = namespaces, namespaces.quotas
 
     def wanted(self, pod: PodRow) -> Wanted | None:
-        """As `NodeTable.wanted`."""
+        """What the pod asks for; None for one that has not opted in. BadQuantity when a demand can't be read."""
         return self._nodes.wanted(pod)
 
     def score(self, want: Wanted, names: Sequence[str]) -> Offer:
@@ -178,7 +187,7 @@ class Cluster:
             self._nodes.refresh()
 
     def refusals(self, want: Wanted, names: Sequence[str]) -> dict[str, NodeRefusal]:
-        """As `strict.refusals`; who is refused everywhere is to be woken."""
+        """The nodes that can't align the pod, by fresh data. A pod that is refused everywhere is to be woken."""
         self.wait.wait(want)
         snapshot = self._snapshots.of(want, names, anew=True)
         refused = refusals(snapshot.candidates, want, snapshot.known, self.settings.report_timeout, self.faults)
@@ -190,12 +199,12 @@ class Cluster:
         return refused
 
     def victims(self, want: Wanted, named: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-        """As `victims.victims`. named: uids by node."""
+        """By node, the uids of the pods whose eviction lets the pod in. named: those that kube-scheduler chose."""
         with self._lock:
             candidates, rows = self._candidates(want, list(named), held=False), dict(self._ledger.rows)
         return victims(candidates, want, named, rows, Terms(self.settings.report_timeout, self.faults))
 
-    def welcome(self, nodes: Collection[str]) -> Welcome:
+    def pods_to_retry(self, nodes: Collection[str]) -> Welcome:
         """The pods that were refused before and that one of these nodes would take now: they are to be woken."""
         names, now = list(nodes), self.clock()
         with self._lock:
@@ -232,32 +241,67 @@ class Cluster:
             self._expired += self._nodes.expire(self.clock())
             return tuple(self._ledger.apply(changes))
 
+    def told(self, kind: str, changes: Changes[ToldRow]) -> None:
+        """What other controllers' objects of one kind say of groups. What a gang holds that kube-scheduler has given up
+        is free.
+        """
+        with self._lock:
+            self._nodes.to_come.told(kind, changes.rows, changes.gone, whole=changes.whole)
+            for gang in self._nodes.told.changed(kind, changes.rows, changes.gone, whole=changes.whole):
+                self._nodes.release_gang(gang)
+
     def apply_nodes(self, changes: Changes[NodeRow]) -> None:
         """Nodes that left the cluster are forgotten; those that the API server never sent are kept."""
         named = {row.name for row in changes.rows}
+        near = {row.name: row.near for row in changes.rows}
         with self._lock:
             gone = set(changes.gone) | (self._listed - named if changes.whole else set())
             self._closed = (self._closed - named - gone) | {row.name for row in changes.rows if row.closed}
             self._listed = (self._listed - gone) | named
+            cordoned = (self._nodes.cordoned - named - gone) | {row.name for row in changes.rows if row.cordoned}
+            self._nodes.cordoned = frozenset(cordoned)
+            self._nodes.located(self._nodes.domains.after(near, gone))
             self._nodes.forget(gone)
             self._ledger.forget(gone)
         self.faults.forget(gone)
 
     def reserve(self) -> bool:
-        """Plans anew where the groups go whose pods wait, and holds that room: off every path that somebody waits for,
-        on one thread. Whether anything waits.
+        """Plans anew where the groups go whose pods wait, and holds that room: on a thread of its own, which no call
+        waits for. Whether anything waits.
         """
         with self._lock:
-            waiting = WaitingGroups.of(self._nodes, self.clock(), self.settings, self._closed)
+            rows = self._ledger.rows
+            waiting = WaitingGroups.of(
+                self._nodes, self.clock(), self.settings, self._closed,
+                lambda uid: (row := rows.get(uid)) is not None and row.comes_again,
+            )  # fmt: skip
         planned = waiting.planned()
         with self._lock:
             pods = self._nodes.waiting
             current = {
                 group: {uid: place for uid, place in places.items() if pods.get(uid) is not None}
-                for group, places in planned.items()
+                for group, places in planned.places.items()
             }
-            self._nodes.hold_for_groups(current, waiting.demands, waiting.priorities)
+            self._nodes.hold_for_groups(current, waiting.demands, waiting.priorities, waiting.nodes, planned.to_come)
+            self._nodes.created(pods.pods().keys() - waiting.pods.keys())
         return bool(waiting.pods)
+
+    def regroup(self, pause: Callable[[], None] = lambda: None) -> None:
+        """Looks for groups that are cut and could be together: on a thread of its own, which no call waits for.
+        pause: called after each piece of work, of some milliseconds; not under the lock.
+        """
+        with self._lock:
+            cut = CutGroups.of(self._nodes, self.clock(), self.settings, self._closed)
+        self._found = cut.plans(self._ledger.rows.get, self.wanted, pause)
+
+    @property
+    def regroupings(self) -> Regroupings:
+        """What the last search has found. A plan that was made for other places, or closed nodes, than there are now is
+        none any more.
+        """
+        found = self._found
+        stale = [group for group, plan in found.plans.items() if not self.promises.stands(group, plan.basis)]
+        return found.without(stale) if stale else found
 
     def forgotten(self, node: str) -> bool:
         """Whether the API server has the node, and nothing is known that its enforcer reported."""
@@ -270,14 +314,19 @@ class Cluster:
             return tuple(self._ledger.pending(node))
 
     def facts(self, node: str, pods: Iterable[str] | None = None) -> tuple[Nomination, ...]:
-        """As `BindingLedger.facts`."""
+        """What the node's enforcer does not know of its members, of these pods alone where they are named."""
         with self._lock:
             return tuple(self._ledger.facts(node, pods))
 
     def departed(self, node: str) -> list[str]:
-        """As `BindingLedger.departed`."""
+        """The uids of members that the node's enforcer still shows and that are no more."""
         with self._lock:
             return self._ledger.departed(node)
+
+    def _live(self, node: str) -> bool:
+        """Under the lock."""
+        live = self._nodes.live_views(self.clock(), self.settings.report_timeout)
+        return any(view.name == node for view in live)
 
     # What people and Prometheus ask.
 
@@ -300,7 +349,7 @@ class Cluster:
         with self._lock:
             now, rows = self._figures(), dict(self._ledger.rows)
             names, workloads = self._history.names(), self._nodes.locations.workloads()
-        # There may be 150,000 of them: nobody waits for the lock meanwhile.
+        # There may be 150,000 of them: no thread waits for the lock meanwhile.
         names |= {uid: f"{row.namespace}/{row.name}" for uid, row in rows.items()}
         return Picture.of(now, names, workloads)
 
@@ -348,7 +397,7 @@ class Cluster:
             return {group: holds.held(group, self._nodes.assumed) for group in holds.groups()}
 
     def held_for(self, group: str) -> dict[NumaPlace, Demand]:
-        """As `held`, of one group."""
+        """What is held for one group whose pods wait for a node, by place."""
         with self._lock:
             return self._nodes.group_holds.held(group, self._nodes.assumed)
 

@@ -19,8 +19,10 @@ import msgspec
 
 from extender.kube.lease import LeaseDurations
 from extender.kube.publish import EVERY_S
+from extender.state.node_domains import label_keys
 from numakin.placement.model.names import is_label_key
 from numakin.process.files import read_regular, worded
+from numakin.process.hours import Hours
 from numakin.process.version import VERSION
 
 PREFIX = "NUMAKIN_"
@@ -50,14 +52,19 @@ class ExtenderConfig:
     report_timeout: float = 60.0
     hold: float = 30.0
     group_hold: float = 60.0
+    regroup_period: float = 10.0
     patience: float = 0.25
     refuse: bool = False
+    regroup: Literal["report", "evict"] = "report"
+    regroup_budget: int = 2
+    regroup_hours: str = ""
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
     service_names: bool = True
     network_policies: bool = True
     application_label: str = ""
+    near_labels: str = ""
     own_ca: bool = False
     authorise_readers: bool = False
     grpc_tls_cert: str = ""
@@ -81,8 +88,19 @@ class ExtenderConfig:
             raise BadConfig(f"--enforcer-account must be NAMESPACE:NAME, not {self.enforcer_account!r}")
         if self.application_label and not is_label_key(self.application_label):
             raise BadConfig(f"--application-label must be a label's key, not {self.application_label!r}")
+        if wrong := next((label for label in self._near_labels if not is_label_key(label)), None):
+            raise BadConfig(f"--near-labels must be labels' keys, separated by commas, not {wrong!r}")
+        if len(self._near_labels) > MOST_NEAR_LABELS:
+            raise BadConfig(f"--near-labels must be {MOST_NEAR_LABELS} labels at most, not {len(self._near_labels)}")
         if self.namespace and not _NAMESPACE.fullmatch(self.namespace):
             raise BadConfig(f"--namespace must be a namespace's name, not {self.namespace!r}")
+        if Hours.parse(self.regroup_hours) is None:
+            raise BadConfig(
+                f"--regroup-hours must be hours of the day in UTC, as 22:00-06:00, or nothing for always, not "
+                f"{self.regroup_hours!r}"
+            )
+        if self.regroup == "evict" and not self.kube:
+            raise BadConfig("--regroup evict needs an API server: --no-kube is not for use with it")
         ready = Path(self.ready_file)
         if self.ready_file and (ready.is_dir() or not ready.parent.is_dir()):
             raise BadConfig(f"--ready-file must be a file in a folder that is there, not {self.ready_file!r}")
@@ -108,6 +126,15 @@ class ExtenderConfig:
             )
 
     @property
+    def _near_labels(self) -> list[str]:
+        return [label for text in self.near_labels.split(",") if (label := text.strip())]
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The labels by which nodes are near each other, the nearest first."""
+        return label_keys(self._near_labels)
+
+    @property
     def terms(self) -> LeaseDurations:
         """How the replicas agree on the one that writes."""
         return LeaseDurations(self.lease_duration, self.renew_deadline, self.retry_period)
@@ -115,6 +142,9 @@ class ExtenderConfig:
 
 _ACCOUNT = re.compile(r"[a-z0-9.-]+:[a-z0-9.-]+")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+MOST_NEAR_LABELS = 4
+"""What is near is weighed over each of them for each pod."""
 
 LISTENS = ("listen", "grpc_listen", "health_listen", "web_listen")
 """The options that name a port."""
@@ -128,7 +158,9 @@ _RANGES = (
     ("report_timeout", 1, 3600),
     ("hold", 1, 3600),
     ("group_hold", 0, 3600),
+    ("regroup_period", 0, 3600),
     ("patience", 0, 60),
+    ("regroup_budget", 0, 100),
 )
 
 _HELP: Mapping[str, tuple[str, str]] = {
@@ -172,6 +204,10 @@ _HELP: Mapping[str, tuple[str, str]] = {
             "is created, bound or deleted; 0: none is held"
         ),
     ),
+    "regroup_period": (
+        "SECONDS",
+        "between two searches for groups that are cut over nodes and could be together; 0: none is made",
+    ),
     "patience": (
         "SECONDS",
         "how long an answer waits for a pod that the watch has not shown yet; below kube-scheduler's httpTimeout",
@@ -179,6 +215,15 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "refuse": (
         "",
         "let /filter refuse nodes for pods of policy restricted and single-numa-node; needs the preempt verb",
+    ),
+    "regroup": (
+        "",
+        "report groups that could be together again, or evict pods for it that say so by annotation",
+    ),
+    "regroup_budget": ("N", "opted-in pods in a hundred that it evicts in an hour, as many at the least; 0: none"),
+    "regroup_hours": (
+        "HH:MM-HH:MM",
+        "hours of the day, in UTC, in which it evicts, such as 22:00-06:00; empty: always",
     ),
     "tls_cert": ("FILE", "certificate chain (PEM) of the HTTP ports, renewed under way; without it: plain HTTP"),
     "tls_key": ("FILE", "its private key"),
@@ -194,6 +239,13 @@ _HELP: Mapping[str, tuple[str, str]] = {
     "application_label": (
         "LABEL",
         "of pods, such as app.kubernetes.io/part-of: those with different values share no group found by traffic",
+    ),
+    "near_labels": (
+        "LABEL,...",
+        (
+            "of nodes, such as example.com/rack, the nearest first: nodes alike in it are near each other, before "
+            "topology.kubernetes.io/zone and region, which count anyway"
+        ),
     ),
     "own_ca": (
         "",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from extender import unscored
-from extender.planning.replica_counts import ReplicaCount, ReplicaCounts
+from extender.planning.replica_counts import ReplicaCount
 from extender.scoring.history import History
 from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import PredictedPlace, Prediction, Wanted, predict
@@ -87,7 +87,7 @@ class BindingLedger:
         self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
         self._clock, self._hold_s = clock, hold_s
         self._departed, self._lag = Departed(), BriefWait()
-        self._counts, self._splits = ReplicaCounts(), Splits(nodes, history, self.predicted)
+        self._splits = Splits(nodes, history, self.predicted)
         self.rows: dict[str, PodRow] = {}
         self.listed = False
         self.bindings = Counter({AS_ASSUMED: 0, ELSEWHERE: 0, NOT_ASSUMED: 0})
@@ -108,8 +108,19 @@ class BindingLedger:
             nomination for row in changes.rows if (nomination := self._seen(row, listed=changes.whole)) is not None
         ]
         self._nodes.unplan(row.uid for row in changes.rows if row.node)
+        self._nodes.claim(self.evicted)
         self._lag.news()
         return nominations
+
+    def evicted(self, uid: str) -> bool:
+        """Whether the pod is being deleted, or is no more."""
+        row = self.rows.get(uid)
+        return row is None or row.leaving
+
+    def replicas(self, workload: str, node: str = "") -> int:
+        """How many of its pods are bound, to the node or to any, and are not being deleted."""
+        counts = self._nodes.to_come.counts
+        return (counts.on(node, workload) if node else counts.anywhere(workload)).bound
 
     def asked(self, pod: PodRow) -> None:
         """kube-scheduler asks about the pod: what an earlier answer held for it is over. A gang's pods are asked about
@@ -173,7 +184,7 @@ class BindingLedger:
         self._departed.forget(nodes)
 
     def knows(self, pod: PodRow) -> bool:
-        """Whether the API server has the pod with these requests: whoever reaches kube-scheduler's port can invent one.
+        """Whether the API server has the pod with these requests: a caller of kube-scheduler's port can invent one.
         Of every pod where there is no API server.
         """
         row = self.rows.get(pod.uid)
@@ -238,8 +249,9 @@ class BindingLedger:
             self._gone((row.uid,))
             return None
         self.rows[row.uid] = row
-        self._counts.changed(before, row)
-        self._nodes.waiting.seen(row)
+        self._nodes.to_come.pod_changed(before, row, self._clock())
+        if self._nodes.waiting.seen(row):
+            self._nodes.created((row.uid,))
         if opted_in(row.annotations):
             self._nodes.locations.named(row.uid, row.workload)
         refused = row.unscheduled and row.unscheduled != (before.unscheduled if before is not None else 0)
@@ -308,11 +320,12 @@ class BindingLedger:
         return replace(facts, numa_nodes=place.numa_nodes)
 
     def _replicas(self, row: PodRow, view: NodeView | None) -> Iterator[ReplicaCount]:
-        """As `Nomination` has them, the pod's own workload first."""
+        """How many replicas a node should expect of the workloads near the pod, its own first."""
         own, namespace = row.workload, f"{row.namespace}/"
         here = view.occupancy.directory.placed if view is not None else {}
         others = sorted(name for name in here if name != own and name.startswith(namespace))
-        return (self._counts.on(row.node, name) for name in (own, *others[: bounds.REPLICA_COUNTS - 1]))
+        counts = self._nodes.to_come.counts
+        return (counts.on(row.node, name) for name in (own, *others[: bounds.REPLICA_COUNTS - 1]))
 
     def _judge(self, row: PodRow, assumed: Assumption | None, nomination: Nomination | None) -> None:
         """Counts how the binding of a pod that was scored here compares with what was assumed."""
@@ -352,7 +365,7 @@ class BindingLedger:
         for uid in uids:
             row = self.rows.pop(uid, None)
             self._passing.pop(uid, None)
-            self._counts.changed(row, None)
+            self._nodes.to_come.pod_changed(row, None, self._clock())
             self._nodes.release(uid)
             self._nodes.locations.forget(uid)
             self._nodes.waiting.gone(uid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from extender import log
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
 from extender.config import LISTENS, BadConfig, ExtenderConfig, host_and_port, load
-from extender.group_reservations import GroupReservations
+from extender.group_reservations import group_reservations
 from extender.kube.api import Api
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
@@ -30,6 +30,8 @@ from extender.kube.readers import Readers
 from extender.kube.tls.authorities import SCHEDULER
 from extender.readiness import ReadinessGate
 from extender.refused_pod_checks import RefusedPodChecks
+from extender.regroup_rounds import RegroupRounds, RegroupTerms, regroup_thread
+from extender.regroup_search import RegroupSearch
 from extender.reports.server import Server
 from extender.reports.session import SessionCallbacks
 from extender.scheduler.access import authorise, common_name
@@ -49,21 +51,30 @@ from extender.startup import connected, namespace, own_certificates, renewed, wr
 from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_report import DecisionRow
 from extender.state.pods import Changes, NodeRow, PodRow
-from extender.thread_gauges import thread_gauges
+from extender.state.told_groups import ToldRow
 from extender.traffic.learner import Learner
-from extender.views import traffic_view
+from extender.views import regroup, traffic_view
 from extender.views.group_metrics import GroupGauges
 from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
 from numakin.kubeconfig import BadKubeconfig
+from numakin.placement.optin.parsing import opted_in
 from numakin.placement.traffic.graph import Flow
-from numakin.process.threads import Threads, worded
+from numakin.process.hours import Hours
+from numakin.process.threads import Standing, Threads, rows, worded
+from numakin.process.woken import WokenThread
 from numakin.wire.certificates import BadCertificate, Files
 
 STOP_SECONDS = 2.0
 
 _log = structlog.get_logger("extender")
+
+
+def _thread_gauges(standings: Iterable[Standing]) -> Iterator[Gauge]:
+    """The state of the threads, for Prometheus: by name."""
+    for name, text, by_thread in rows(standings):
+        yield f"numakin_extender_{name}", text, "thread", by_thread
 
 
 class Program(SessionCallbacks):
@@ -73,7 +84,7 @@ class Program(SessionCallbacks):
         self.config = config
         self.metrics = Metrics()
         times = config.report_timeout, config.hold, config.group_hold, config.patience
-        self.cluster = Cluster(Settings(*times))
+        self.cluster = Cluster(Settings(*times, near=config.near))
         self.calls = SchedulerCalls(partial(Verbs, self.cluster, self.metrics, refuse=config.refuse), self.metrics)
         self.threads = Threads(log.thread_failed)
         self.learner = Learner(self.cluster.learned, threads=self.threads, application_label=config.application_label)
@@ -84,6 +95,7 @@ class Program(SessionCallbacks):
         self.sampling = Sampling(self.web, threads=self.threads)
         self.metrics.gauges(lambda: gauges(self.cluster.figures(), self.cluster.live))
         self.metrics.gauges(lambda: traffic_view.gauges(self.cluster.known, self.learner.dropped_flows))
+        self.metrics.gauges(lambda: regroup.gauges(self.cluster.regroupings))
         self._kube = connected(config)
         self._own_ca = own_certificates(config, self._kube, self.threads)
         own = self._own_ca.files if self._own_ca is not None else None
@@ -94,15 +106,19 @@ class Program(SessionCallbacks):
         self._grpc_tls = renewed("grpc", replace(own, ca="") if own else grpc_files, self.metrics)
         self.metrics.gauges(GroupGauges(self.cluster.figures))
         self.metrics.gauges(self._expiries)
-        self.metrics.gauges(lambda: thread_gauges(self.threads.standings()))
+        self.metrics.gauges(lambda: _thread_gauges(self.threads.standings()))
         self.metrics.gauges(self._configured)
         self._ending = False
         self._missing = "the gRPC port is not open yet"
         self._api: ApiServerLink | None = None
         self._server: Server | None = None
         self._refused_pod_checks: RefusedPodChecks | None = None
-        self._reservations = GroupReservations(self.cluster.reserve, threads=self.threads)
+        self._reservations = group_reservations(self.cluster.reserve, self.threads)
+        self._regrouping = RegroupSearch(
+            self.cluster.regroup, config.regroup_period, busy=lambda: self.calls.busy, threads=self.threads
+        )
         self._topologies = published.TopologyPublisher()
+        self._regroup: WokenThread | None = None
 
     def application(self) -> Application:
         """What serves the HTTP ports: kube-scheduler's, people's, and that of probes and Prometheus."""
@@ -162,6 +178,7 @@ class Program(SessionCallbacks):
         self.learner.start()
         self.sampling.start()
         self._reservations.start()
+        self._regrouping.start()
         if self._own_ca is not None:
             self._own_ca.start()
         if self._kube is not None:
@@ -179,8 +196,13 @@ class Program(SessionCallbacks):
         if self._api is not None:
             self.metrics.gauges(self._api.gauges)
             self._api.start()
+        if self._api is not None:
+            self._regroup = self._evictions(self._api)
+            self._regroup.start()
         if self._api is not None and config.refuse:
-            self._refused_pod_checks = RefusedPodChecks(self.cluster.welcome, self._api.wake, threads=self.threads)
+            self._refused_pod_checks = RefusedPodChecks(
+                self.cluster.pods_to_retry, self._api.wake, threads=self.threads
+            )
             self._refused_pod_checks.start()
         self._missing = ""
         host, _ = host_and_port("grpc_listen", config.grpc_listen)
@@ -195,13 +217,27 @@ class Program(SessionCallbacks):
             namespaces=self.namespaces_changed, namespace=namespace(self.config), publish_s=self.config.publish_period,
             services=self.learner.services if self.config.service_names else None, terms=self.config.terms,
             policies=self.learner.policies if self.config.network_policies else None, busy=lambda: self.calls.busy,
+            near=self.config.near, told=self.groups_told,
         )  # fmt: skip
+
+    def _evictions(self, api: ApiServerLink) -> WokenThread:
+        config = self.config
+        hours = Hours.parse(config.regroup_hours) or Hours()
+        rounds = RegroupRounds(
+            self.cluster.promises, lambda: self.cluster.regroupings.plans, self.groups.rows, api.regrouping,
+            RegroupTerms(config.regroup == "evict", config.regroup_budget, hours),
+            lambda outcome: self.metrics.regroup_steps.labels(outcome).inc(),
+        )  # fmt: skip
+        return regroup_thread(rounds, self.threads)
 
     def _configured(self) -> Iterator[Gauge]:
         name, text = "numakin_extender_api_server_configured", "Whether it is known where the API server is."
         yield name, text, "", {"": float(self._kube is not None)}
         text = "Since the latest traffic that was learned from; NaN before the first."
         yield "numakin_extender_learning_age_seconds", text, "", {"": self.learner.age_s}
+        halted = float(sum(bool(row.regroup.halted) for row in self.groups.rows().values()))
+        text = "Groups of which nothing more is evicted, as it did not help."
+        yield "numakin_extender_regroup_halted_groups", text, "", {"": halted}
         text = "Namespaces whose settings do not count, because too many have some."
         yield "numakin_extender_namespaces_left_out", text, "", {"": float(self.namespaces.left_out)}
 
@@ -212,6 +248,9 @@ class Program(SessionCallbacks):
             self._server.stop()
         self.sampling.stop()
         self._reservations.stop(STOP_SECONDS)
+        self._regrouping.stop()
+        if self._regroup is not None:
+            self._regroup.stop(STOP_SECONDS)
         self.learner.stop(STOP_SECONDS)
         if self._own_ca is not None:
             self._own_ca.stop(STOP_SECONDS)
@@ -226,7 +265,8 @@ class Program(SessionCallbacks):
         self.learner.pods(changes)
         self.gate.pods(changes)
         nominations = self.cluster.apply_pods(changes)
-        self._reservations.changed()
+        if changes.whole or any(opted_in(row.annotations) for row in changes.rows):
+            self._reservations.wake()
         if self._server is not None:
             self._server.nominate(nominations)
 
@@ -236,23 +276,30 @@ class Program(SessionCallbacks):
         self._topologies.nodes_changed(changes)
 
     def groups_changed(self, changes: Changes[GroupRow]) -> None:
-        """As `pods_changed`, of the groups' objects."""
+        """Hands on what changed of AffinityGroup objects. Called by their watch, on its own thread."""
         self.saved_learning.changed(changes)
         self.groups.changed(changes)
+        if self._regroup is not None:
+            self._regroup.wake()
         specs = self.groups.specs()
-        self.learner.asked_for(specs)
-        waiting = self.cluster.asked_for(specs)
+        self.learner.set_group_specs(specs)
+        waiting = self.cluster.set_group_specs(specs)
         if self._api is not None and self.config.refuse:
             self._api.wake(waiting)
 
+    def groups_told(self, kind: str, changes: Changes[ToldRow]) -> None:
+        """Hands on what other controllers' objects say of how many pods come together. Called by their watch."""
+        self.cluster.told(kind, changes)
+        self._reservations.wake()
+
     def namespaces_changed(self, changes: Changes[NamespaceRow]) -> None:
-        """As `pods_changed`, of Namespace objects; enforcers are sent what is new to them."""
+        """Hands on what changed of Namespace objects; enforcers are sent what is new to them. Called by their watch."""
         if (now := self.namespaces.after(changes)) == self.cluster.namespaces:
             return
-        self.cluster.governed_by(now)
-        self.learner.governed_by(now)
+        self.cluster.set_namespaces(now)
+        self.learner.set_namespaces(now)
         if self._server is not None:
-            self._server.governed_by(now)
+            self._server.set_namespaces(now)
 
     def _unseen(self) -> list[str]:
         return self._api.unseen() if self._api is not None else []
@@ -274,7 +321,7 @@ class Program(SessionCallbacks):
             for row in self.groups.forgotten({*members(picture), *known.members, *texts}, known):
                 del rows[row.group]
                 yield row.unwanted
-        yield from published.groups(picture, texts, rows)
+        yield from published.groups(picture, texts, rows, self.cluster.regroupings)
         yield from self._topologies.objects(picture, self.cluster.live)
 
     def decided(self, node: str, row: DecisionRow) -> None:

@@ -17,7 +17,7 @@ _log = structlog.get_logger("readiness")
 
 
 class ReadinessGate:
-    """account: the enforcers', NAMESPACE:NAME; empty: nobody knows which pods they are, and none is waited for.
+    """account: the enforcers', NAMESPACE:NAME; empty: it is not known which pods they are, and none is waited for.
 
     unseen: resources that the API server has not listed yet. reported: whether a node's enforcer has sent everything.
     within_s: the longest wait for all of that; enforcers resolve the replicas' names every 30 s, and a DNS cache may be

@@ -6,12 +6,12 @@ It is not the report stream's loop: a check takes up to 0.1 s, and every enforce
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable
 
 from extender.scoring.refused_pods import Welcome
 from extender.state.pods import PodRow
-from numakin.process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import Threads
+from numakin.process.woken import WokenThread
 
 SHARE = 0.25
 """The share of its time that the thread may spend on checks: requests of kube-scheduler come first."""
@@ -30,35 +30,27 @@ class RefusedPodChecks:
         self._check, self._wake = check, wake
         self._lock = threading.Lock()
         self._nodes: set[str] = set()
-        self._pending = threading.Event()
-        self._thread = threads.thread("refused pods", self._round)
+        self._thread = WokenThread("refused pods", self._round, share=SHARE, threads=threads)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        self._thread.stop()
-        self._pending.set()
         self._thread.stop(timeout_s)
 
     def changed(self, node: str) -> None:
         """The node's placements have changed. Never waits; there are never more waiting than there are nodes."""
         with self._lock:
             self._nodes.add(node)
-        self._pending.set()
+        self._thread.wake()
 
-    def _round(self) -> object:
-        if not self._pending.wait(IDLE_S) or self._thread.stopping.is_set():
-            return IDLE
-        self._pending.clear()
+    def _round(self) -> float | None:
         with self._lock:
             nodes, self._nodes = self._nodes, set()
-        began = time.monotonic()
         welcome = self._check(nodes)
         self._wake(welcome.pods)
-        if not welcome.complete:
-            with self._lock:
-                self._nodes |= nodes
-            self._pending.set()
-        self._thread.stopping.wait((time.monotonic() - began) * (1 / SHARE - 1))
-        return None
+        if welcome.complete:
+            return None
+        with self._lock:
+            self._nodes |= nodes
+        return 0.0

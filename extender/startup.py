@@ -79,7 +79,7 @@ def renewed(port: str, files: Files, metrics: Metrics) -> Renewed | None:
 
 
 def written(path: Path, content: bytes) -> None:
-    """Whole or not at all: whoever waits for the file may read it the moment it is there."""
+    """Whole or not at all: a process that waits for the file may read it the moment it is there."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_bytes(content)
     draft.rename(path)

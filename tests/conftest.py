@@ -4,6 +4,7 @@ whose reason is an exception of Python's has failed.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from numakin.process import ports
-from tests import trees
+from tests import forked, groups, trees
 
 pytest_plugins = ("tests.pace", "tests.again", "tests.ran")
 
@@ -29,16 +30,6 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""
-
-ONE_AT_A_TIME = (
-    ("tests/e2e/test_numa_caches", "tests/e2e/test_numa_node"), ("tests/e2e/test_numa",), ("tests/cluster",), ("tests/e2e",),
-    ("tests/web",), ("tests/enforcer/observe",), ("tests/soak",), ("tests/tools/setup/test_built_images",),
-)  # fmt: skip
-"""Whose tests share a machine, a containerd, a cluster, the kernel's counters or a site with its browser: each is one
-process's, and is started before the rest since it takes longest. Two emulated machines at a time, of 2 GB each: one process
-emulates all CPUs of each. The tests of any other file are one process's too (`make test` runs several). Not by
-pytest-xdist's own groups: they do nothing with pytest 9.2.
-"""
 
 OURS = (sys.prefix, str(Path(trees.__file__).parents[1]))
 """Folders: the virtual environment and the checkout."""
@@ -58,20 +49,33 @@ def pytest_configure() -> None:
         os.environ[ports.PART] = f"{first}-{first + each - 1}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: 7,000 tests and their modules, which the collector would look at again and again
+    meanwhile, with each test, and a last time at the end.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 class _SideBySide(LoadScopeScheduling):
     """Several processes: each group of tests is one's."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _group(nodeid)
+        return groups.group(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _SideBySide:
     return _SideBySide(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _rank(_group(item.nodeid)))
+    items.sort(key=lambda item: groups.rank(item.nodeid))
     if slow := [item.nodeid for item in items if _thorough(item) and not item.get_closest_marker("thorough")]:
         raise pytest.UsageError(f"starts what is too slow for `make test`, and is not marked as thorough: {slow}")
 
@@ -82,18 +86,10 @@ def _thorough(item: pytest.Item) -> bool:
     return "numavm" in fixtures or ("kubernetes" in fixtures and "ten_nodes" not in fixtures)
 
 
-def _group(nodeid: str) -> str:
-    return next((shared[0] for shared in ONE_AT_A_TIME if nodeid.startswith(shared)), nodeid.partition("::")[0])
-
-
-def _rank(group: str) -> int:
-    first = [shared[0] for shared in ONE_AT_A_TIME]
-    return first.index(group) if group in first else len(first)
-
-
 def pytest_sessionfinish() -> None:
     """In each process: those of several end without Python's own way of ending."""
     trees.remove()
+    forked.end()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,8 +4,9 @@
 
 A sample, drawn by the seed, of small faults in `numakin.placement`, `enforcer.hook` and `extender`: a comparison, a condition, an
 operator, a number or a call that is another, or is missing. Each is put into a copy of this checkout, in which those tests
-run that mirror the module: its own file of tests, then its folder. --whole: what they do not notice is tried by all of
-`make test` too, ten minutes each. A test counts if it passes without the fault.
+run that mirror the module: its own file of tests, then its folder, then what `make test-all` alone runs of these. --whole:
+what they do not notice is tried by all of `make test` too, ten minutes each. A test counts if it passes without the
+fault.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +63,8 @@ class Fault:
         return f"{self.path}:{self.line}: {before}  ->  {after}"
 
 
-def faults_of(path: str, text: str) -> list[Fault]:
+@cache
+def faults_of(path: str, text: str) -> tuple[Fault, ...]:
     """All that this program knows to put into a module."""
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -75,7 +79,7 @@ def faults_of(path: str, text: str) -> list[Fault]:
         for after in _others(node):
             before = data[begin:end].decode()
             found.append(Fault(path, node.lineno, len(data[:begin].decode()), before, after))
-    return found
+    return tuple(found)
 
 
 def _judged(node: ast.AST) -> Iterator[ast.expr | ast.Expr]:
@@ -135,6 +139,10 @@ def mirrors(path: str) -> list[list[str]]:
     return [[str(each.relative_to(ROOT)) for each in step] for step in steps if step]
 
 
+FIRST, THOROUGH = "not thorough", "thorough"
+"""`make test`'s tests, and what `make test-all` runs besides."""
+
+
 class Copy:
     """Of this checkout, in a folder of its own."""
 
@@ -142,18 +150,18 @@ class Copy:
         self._root = folder / "checkout"
         shutil.copytree(ROOT, self._root, symlinks=True, ignore=NOT_COPIED)
 
-    def noticed_by(self, fault: Fault, tests: list[str]) -> str:
-        """The first test that fails with the fault and passes without it; "" where none does."""
+    def noticed_by(self, fault: Fault, tests: list[str], tier: str = FIRST) -> str:
+        """The first test that fails with the fault and passes without it; "" where none does. tier: as pytest's -m."""
         module = self._root / fault.path
         text = module.read_text()
         module.write_text(fault.put_into(text))
-        failed = self._failed(tests)
+        failed = self._failed(tests, tier)
         module.write_text(text)
-        return failed if failed and not self._failed([failed.removesuffix(HUNG)]) else ""
+        return failed if failed and not self._failed([failed.removesuffix(HUNG)], tier) else ""
 
-    def _failed(self, tests: list[str]) -> str:
+    def _failed(self, tests: list[str], tier: str) -> str:
         environment = os.environ | {"PYTHONPATH": str(self._root), "PYTHONDONTWRITEBYTECODE": ""}
-        options = ["-q", "-x", "-rfE", "--no-header", "-p", "no:cacheprovider", "-m", "not thorough"]
+        options = ["-q", "-x", "-rfE", "--no-header", "-p", "no:cacheprovider", "-m", tier]
         command = [sys.executable, "-m", "pytest", *options, *tests]
         try:
             done = subprocess.run(
@@ -190,16 +198,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="", help="numakin/placement, enforcer/hook or extender")
     parser.add_argument("--whole", action="store_true", help="try all of `make test` on what the mirrors do not notice")
     asked = parser.parse_args(arguments)
-    faults, noticed = sample(asked.faults, asked.seed, asked.only), 0
+    faults, noticed = sample(asked.faults, asked.seed, asked.only), Counter[str]()
     print(f"seed {asked.seed}: {len(faults)} faults", flush=True)
     with tempfile.TemporaryDirectory(prefix="numakin-mutation-") as folder:
         copied = Copy(Path(folder))
         for number, fault in enumerate(faults, 1):
-            steps = [*mirrors(fault.path), *([["tests"]] if asked.whole else [])]
-            by = next((test for step in steps if (test := copied.noticed_by(fault, step))), "")
-            noticed += bool(by)
-            print(f"{number}. {fault}\n     {by or 'NOT NOTICED'}", flush=True)
-    print(f"seed {asked.seed}: {noticed} of {len(faults)} noticed")
+            steps = [(step, tier) for tier in (FIRST, THOROUGH) for step in mirrors(fault.path)]
+            steps += [(["tests"], FIRST)] if asked.whole else []
+            found = ((copied.noticed_by(fault, step, tier), tier) for step, tier in steps)
+            by, tier = next(((test, tier) for test, tier in found if test), ("", ""))
+            noticed[tier] += 1
+            only = " (in `make test-all` alone)" if tier == THOROUGH else ""
+            print(f"{number}. {fault}\n     {by or 'NOT NOTICED'}{only}", flush=True)
+    print(f"seed {asked.seed}: of {len(faults)} {noticed[FIRST]} noticed, {noticed[THOROUGH]} by `make test-all` alone")
     return 0
 
 

@@ -23,7 +23,9 @@ one busy process for each CPU makes, since the average follows by half a minute.
 
 MAY_TAKE_LONGER = {
     "tests/cluster/": "real controllers, kube-scheduler and Helm go at their own pace",
+    "tests/e2e/test_real_devices.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/e2e/test_real_node.py": "a real kubelet starts, restarts and ends pods at its own pace",
+    "tests/e2e/test_real_resizes.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/fuzz/": "thousands of mutated inputs for each parser",
     "tests/tools/release/test_release.py": "wheel, sdist and lists of contents are made",
     "tests/tools/setup/test_built_images.py": "images are built and started",

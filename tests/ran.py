@@ -1,17 +1,20 @@
 """What ran with what: a plugin of pytest that keeps each test's last outcome and its day in build/ran.json.
 
-A test's report says by a property what it ran on, such as "containerd 2.1.9" (tests/e2e/conftest.py). `make reference`
-takes the file over into docs/compatibility.md.
+A test's report says by a property what it ran on: the container runtime and the Kubernetes that its fixtures are, such as
+"containerd 2.3.4 and Kubernetes 1.36". `make reference` takes the file over into docs/compatibility.md.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from lab.cluster.binaries import Binaries
+from tests.e2e.lab.runtimes import Installation
 
 RAN_ON = "ran on"
 """The property's name."""
@@ -22,6 +25,22 @@ FILE = Path(__file__).parents[1] / "build" / "ran.json"
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Ran(FILE), "ran")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if on := ran_on(getattr(item, "funcargs", {}).values()):
+        report.user_properties.append((RAN_ON, on))
+    return report
+
+
+def ran_on(fixtures: Iterable[object]) -> str:
+    """Of a test that has these; empty where it is neither a runtime's nor a cluster's."""
+    given = list(fixtures)
+    runtimes = [each.title for each in given if isinstance(each, Installation)]
+    releases = [each.title for each in given if isinstance(each, Binaries)]
+    return " and ".join([*runtimes[:1], *releases[:1]])
 
 
 class Ran:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ran import RAN_ON, Ran, read
+from lab.cluster.binaries import Binaries
+from tests.ran import RAN_ON, Ran, ran_on, read
 from tools.reference import compatibility
 
 PAGE = "# Compatibility\n\n<!-- what ran: made by `make reference` -->\nold\n<!-- end -->\n\nmore\n"
@@ -25,6 +26,14 @@ def ran(file: Path, *reports: pytest.TestReport) -> dict[str, dict[str, str]]:
         plugin.pytest_runtest_logreport(each)
     plugin.pytest_sessionfinish()
     return {on: {test: outcome for test, (outcome, _) in tests.items()} for on, tests in read(file).items()}
+
+
+RELEASE = Binaries(Path("/nowhere"), 36)
+
+
+def test_a_test_ran_on_the_runtime_and_the_kubernetes_of_its_fixtures() -> None:
+    assert ran_on([object(), RELEASE, "node"]) == "Kubernetes 1.36"
+    assert ran_on(["shop", Path("/tmp")]) == ""
 
 
 def test_each_test_counts_once_by_its_worst_part_under_what_it_ran_on(tmp_path: Path) -> None:

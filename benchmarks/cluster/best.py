@@ -13,7 +13,7 @@ from benchmarks.yardstick.best_known import SHORT, best_known
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine, NumaNode
-from numakin.placement.traffic.graph import Rate
+from numakin.placement.traffic.graph import Amount
 
 ROOMIEST = 16
 """So many NUMA nodes of the whole cluster may hold an application: more would make none of them more local."""
@@ -63,7 +63,7 @@ def _best(instance: Instance, there: frozenset[tuple[str, int]], rooms: tuple[Ro
     demands = {name: Demand(replica.cpu_milli, replica.memory, replica.memory) for name, replica in example.items()}
     counts = dict(there)
     services = tuple(Service(name, demand, counts[name]) for name, demand in demands.items() if name in counts)
-    traffic = {pair: Rate(0.0, calls) for pair, calls in _traffic(instance, counts).items()}
+    traffic = {pair: Amount(0.0, calls) for pair, calls in _traffic(instance, counts).items()}
     return best_known(Scenario(instance.app.name, _machine(rooms), services, traffic), SHORT).locality
 
 

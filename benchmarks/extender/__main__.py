@@ -5,8 +5,8 @@
 
 kube-scheduler sends one pod at a time, so each millisecond here is one for every pod of the cluster. `steady` scores
 one pod again and again; `burst` scores many, each of which holds its room from then on; `exclusive CPUs` requests
-exclusive ones. Nodes carry 60 pods each, every seventh some of one group. Machines have two sockets, four NUMA nodes
-all alike, or four in a chain, in turn.
+exclusive ones; `held` is a burst of a group whose pods wait, with room held for it. Nodes carry 60 pods each, every
+seventh some of one group. Machines have two sockets, four NUMA nodes all alike, or four in a chain, in turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial
 
 import structlog
 
-from benchmarks.extender.populated import body, populated
+from benchmarks.extender.populated import body, populated, wait
 from extender.scheduler.calls import SchedulerCall, SchedulerCalls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
@@ -45,15 +45,18 @@ def timed(call: SchedulerCall, requests: list[bytes]) -> dict[str, float]:
 
 def measured(nodes: int) -> dict[str, dict[str, float]]:
     """As the extender answers behind its port: of a pod that has not opted in nothing is decoded."""
-    metrics = Metrics()
-    call = SchedulerCalls(partial(Verbs, populated(nodes), metrics, refuse=False), metrics)()["prioritize"]
+    metrics, cluster = Metrics(), populated(nodes)
+    call = SchedulerCalls(partial(Verbs, cluster, metrics, refuse=False), metrics)()["prioritize"]
     numbers = range(CALLS + 1)
-    return {
+    rows = {
         "not opted in": timed(call, [body(f"plain-{at}", nodes) for at in numbers]),
         "steady": timed(call, [body("steady", nodes, group="shop")] * len(numbers)),
         "burst": timed(call, [body(f"burst-{at}", nodes, group="shop") for at in numbers]),
         "exclusive CPUs": timed(call, [body(f"own-{at}", nodes, group="shop", cpus="exclusive") for at in numbers]),
     }
+    wait(cluster, "group", len(numbers))
+    cluster.reserve()
+    return rows | {"held": timed(call, [body(f"group-{at}", nodes, group="group") for at in numbers])}
 
 
 def main() -> None:

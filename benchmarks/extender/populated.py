@@ -8,6 +8,7 @@ from sys import intern
 from extender.cluster import Cluster
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
+from extender.state.pods import Changes, ContainerRow, PodRow
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine, NumaNode
@@ -57,6 +58,16 @@ def populated(nodes: int) -> Cluster:
         report = Report(1, 0, fingerprint(reservations, ()), reservations)
         cluster.reported(NodeView(name, "session", "1", of, Occupancy().on(of)), report)
     return cluster
+
+
+def wait(cluster: Cluster, group: str, count: int) -> None:
+    """So many pods of a group are there, without a node."""
+    main = ContainerRow("main", {"cpu": "500m", "memory": "1Gi"})
+    rows = (
+        PodRow(uid, "default", uid, annotations={"group.numakin.io": group}, containers=(main,))
+        for uid in (f"{group}-{at}" for at in range(count))
+    )
+    cluster.apply_pods(Changes(rows=tuple(rows)))
 
 
 def body(uid: str, nodes: int, **annotations: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The best known places of whole groups, all known at once and with their true traffic.
+"""The best known places of whole groups, with their true traffic: all known at once, or those of each wave at once.
 
 Which groups are whole is settled first: best fit, the largest first and the smallest first, and what
 `scipy.optimize.milp` finds within its time; then the others are cut over what is left by a search, one after the other.
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_matrix
+import scipy  # its parts are loaded when they are used, which takes half a second
 
 from benchmarks.cluster.load import Instance, talks
 from benchmarks.cluster.nodes.population import NodeSpec
@@ -45,12 +44,22 @@ def need(group: Instance) -> int:
 
 def best(specs: Sequence[NodeSpec], groups: Sequence[Instance], milp_s: float = MILP_S) -> dict[Instance, float]:
     """The locality of each group; 1 for those that are whole."""
-    free = free_room(specs)
-    found = [_best_fit(free, sorted(groups, key=need, reverse=down)) for down in (True, False)]
-    if milp_s:
-        found.append(_by_milp(free, groups, milp_s))
-    reached = [_with_cuts(dict(free), groups, whole) for whole in found]
-    return max(reached, key=lambda localities: sum(localities.values()))
+    return in_waves(specs, [groups], milp_s)
+
+
+def in_waves(
+    specs: Sequence[NodeSpec], waves: Sequence[Sequence[Instance]], milp_s: float = MILP_S
+) -> dict[Instance, float]:
+    """As `best`, where nothing is known of a wave before it comes, and nothing is moved."""
+    free, reached = free_room(specs), dict[Instance, float]()
+    for groups in waves:
+        found = [_best_fit(free, sorted(groups, key=need, reverse=down)) for down in (True, False)]
+        if milp_s and len(groups) > 1:
+            found.append(_by_milp(free, groups, milp_s))
+        tries = [_with_cuts(dict(free), groups, whole) for whole in found]
+        localities, free = max(tries, key=lambda tried: sum(tried[0].values()))
+        reached |= localities
+    return reached
 
 
 def _best_fit(free: Mapping[tuple[str, int], int], groups: Sequence[Instance]) -> Whole:
@@ -71,14 +80,14 @@ def _by_milp(free: Mapping[tuple[str, int], int], groups: Sequence[Instance], se
         return {}
     group_of, place_of = np.array(able).T
     columns = np.arange(len(able))
-    once = coo_matrix((np.ones(len(able)), (group_of, columns)), shape=(len(groups), len(able)))
-    taken = coo_matrix((np.array(needs)[group_of], (place_of, columns)), shape=(len(places), len(able)))
+    once = scipy.sparse.coo_matrix((np.ones(len(able)), (group_of, columns)), shape=(len(groups), len(able)))
+    taken = scipy.sparse.coo_matrix((np.array(needs)[group_of], (place_of, columns)), shape=(len(places), len(able)))
     room = np.array([free[place] for place in places])
-    answer = milp(
+    answer = scipy.optimize.milp(
         -np.ones(len(able)),
-        constraints=[LinearConstraint(once, ub=1), LinearConstraint(taken, ub=room)],
+        constraints=[scipy.optimize.LinearConstraint(once, ub=1), scipy.optimize.LinearConstraint(taken, ub=room)],
         integrality=np.ones(len(able)),
-        bounds=Bounds(0, 1),
+        bounds=scipy.optimize.Bounds(0, 1),
         options={"time_limit": seconds, "mip_rel_gap": 0.005},
     )
     if answer.x is None:
@@ -86,13 +95,14 @@ def _by_milp(free: Mapping[tuple[str, int], int], groups: Sequence[Instance], se
     return {groups[group_of[at]]: places[place_of[at]] for at in np.flatnonzero(answer.x > 0.5).tolist()}
 
 
-def _with_cuts(left: Free, groups: Sequence[Instance], whole: Whole) -> dict[Instance, float]:
+def _with_cuts(left: Free, groups: Sequence[Instance], whole: Whole) -> tuple[dict[Instance, float], Free]:
+    """And what is left."""
     for group, place in whole.items():
         left[place] -= need(group)
     localities = dict.fromkeys(whole, 1.0)
     for group in sorted((group for group in groups if group not in whole), key=need):
         localities[group] = _cut(left, group)
-    return localities
+    return localities, left
 
 
 def _cut(left: Free, group: Instance) -> float:

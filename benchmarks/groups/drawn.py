@@ -31,17 +31,24 @@ def groups(specs: Sequence[NodeSpec], fill: float, random: Random) -> list[Insta
     return drawn
 
 
+def milli(random: Random) -> int:
+    """What a pod asks for."""
+    return 50 * round(MILLI[0] * (MILLI[1] / MILLI[0]) ** random.random() / 50)
+
+
+def calls(services: int, random: Random) -> list[tuple[str, str, float]]:
+    pairs = [(random.randrange(at), at) for at in range(1, services)]
+    pairs += [tuple(sorted(random.sample(range(services), 2))) for _ in range(int(MORE_CALLS * len(pairs)))]
+    return [(f"s{a:02}", f"s{b:02}", 100 * random.lognormvariate(0, 1)) for a, b in dict.fromkeys(pairs)]
+
+
 def _app(random: Random) -> App:
     pods, services = random.randint(*PODS), list[tuple[str, int, int]]()
     while pods > 0:
         replicas = min(pods, random.choice(REPLICAS))
-        milli = 50 * round(MILLI[0] * (MILLI[1] / MILLI[0]) ** random.random() / 50)
-        services.append((f"s{len(services):02}", milli, replicas))
+        services.append((f"s{len(services):02}", milli(random), replicas))
         pods -= replicas
-    pairs = [(random.randrange(at), at) for at in range(1, len(services))]
-    pairs += [tuple(sorted(random.sample(range(len(services)), 2))) for _ in range(int(MORE_CALLS * len(pairs)))]
-    calls = [(f"s{a:02}", f"s{b:02}", 100 * random.lognormvariate(0, 1)) for a, b in dict.fromkeys(pairs)]
-    return app("drawn", services, calls)
+    return app("drawn", services, calls(len(services), random))
 
 
 def mixed(drawn: Sequence[Instance], random: Random) -> list[list[Replica]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -57,12 +57,13 @@ def row(replica: Replica) -> PodRow:
 
 @dataclass
 class Played:
-    """The extender's side of a scheduler stand-in. held: whether it holds room for groups. reported: each node's own
-    occupancy.
+    """The extender's side of a scheduler stand-in. held: whether it holds room for groups. apart: whether no two pods
+    of a workload may be on one node, as they say themselves. reported: each node's own occupancy.
     """
 
     specs: Sequence[NodeSpec]
     held: bool = True
+    apart: bool = False
     now: float = 0.0
     reported: dict[str, Occupancy] = field(default_factory=dict)
     places: Places = field(default_factory=dict)
@@ -85,8 +86,11 @@ class Played:
         return dict(zip(nodes, offer.scores, strict=True))
 
     def create(self, replicas: Sequence[Replica]) -> None:
-        self.cluster.apply_pods(Changes(rows=tuple(map(row, replicas))))
+        self.cluster.apply_pods(Changes(rows=tuple(map(self.row, replicas))))
         self.reserve()
+
+    def row(self, replica: Replica) -> PodRow:
+        return replace(row(replica), own_terms=self.apart)
 
     def reserve(self) -> None:
         """What the extender's thread does meanwhile."""
@@ -95,7 +99,7 @@ class Played:
 
     def bind(self, replica: Replica, node: str) -> None:
         """The binding is seen, and the node's enforcer places the pod."""
-        bound = replace(row(replica), node=node)
+        bound = replace(self.row(replica), node=node)
         (nomination,) = self.cluster.apply_pods(Changes(rows=(bound,)))
         want, machine = self.cluster.wanted(bound), self._views[node].machine
         assert want is not None
@@ -114,14 +118,21 @@ class Played:
 
 
 def placed(
-    specs: Sequence[NodeSpec], waves: Sequence[Sequence[Replica]], seed: int, *, settled: bool, held: bool = True
+    specs: Sequence[NodeSpec],
+    waves: Sequence[Sequence[Replica]],
+    seed: int,
+    *,
+    settled: bool,
+    held: bool = True,
+    apart: bool = False,
 ) -> Places:
-    """held: whether the extender holds room for groups. settled: whether the last pod of a wave was created a while
-    before the first is scheduled.
+    """held, apart: as `Played` has them. settled: whether the last pod of a wave was created a while before the first
+    is scheduled.
     """
-    played = Played(specs, held)
+    played = Played(specs, held, apart)
     rooms = {spec.name: Room(spec.allocatable_milli, spec.memory) for spec in specs}
     scheduler = Scheduler(rooms, played, random=Random(seed), percentage=100)
+    taken = defaultdict[str, set[str]](set)
     for wave in waves:
         played.create(wave)
         played.now += CREATED_BEFORE_S if settled else 0.0
@@ -130,11 +141,13 @@ def placed(
         for replica in wave:
             played.now += POD_S
             want = Room(replica.cpu_milli, replica.memory)
+            within = rooms.keys() - taken[replica.workload] if apart else None
             try:
-                choice = scheduler.schedule({"row": row(replica)}, replica.workload, want)
+                choice = scheduler.schedule({"row": played.row(replica)}, replica.workload, want, within)
             except DoesNotFitError:
                 played.places[replica] = PENDING
                 continue
+            taken[replica.workload].add(choice.node)
             under_way.append((replica, choice.node))
             if len(under_way) > UNSEEN:
                 played.bind(*under_way.popleft())

@@ -3,7 +3,8 @@
     python -m benchmarks.harm                          six pairs of each situation: half an hour; root, mmdebstrap
     python -m benchmarks.harm --quick                  one pair, without intervals: four minutes
     python -m benchmarks.harm --only "a batch pod" --pairs 3
-    python -m benchmarks.harm --played                 500 pods by decide() alone: seconds
+    python -m benchmarks.harm --played                 500 pods by decide(), and with the hook's relief: minutes
+    python -m benchmarks.harm --queues                 what any pinning costs by itself, by the size of NUMA nodes
 
 Below 0.98 a pod is flagged, whether it has opted in or not. Each run starts its pods anew; a pair is one with numakin
 and one without, in turn, so that whatever else the machine does is in both. The load average is above the table.
@@ -18,9 +19,11 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
+from benchmarks.harm import queues
 from benchmarks.harm.measured import LEAST, PodRatios, interval, pairs, ratios, verdict
 from benchmarks.harm.node import Times, load_average, node
-from benchmarks.harm.played import LOADS, PODS, kinds, played
+from benchmarks.harm.played import LOADS, PODS, PlayedMachine, kinds, played
+from benchmarks.harm.relieved import RelievedMachine
 from benchmarks.harm.situations import SITUATIONS
 
 FULL, QUICK = Times(20.0, 4.0, 8), Times(18.0, 3.0, 4)
@@ -30,6 +33,14 @@ PAIRS = 6
 
 SEEDS = 20
 """Of the lives that are played."""
+
+PLAYED = (
+    (False, PlayedMachine, "requests"),
+    (True, PlayedMachine, "requests, use"),
+    (False, RelievedMachine, "requests; relief"),
+    (True, RelievedMachine, "both; relief"),
+)
+"""Whether use is known, on which machines, and that in words."""
 
 
 def measured(names: list[str], times: Times, count: int) -> list[PodRatios]:
@@ -65,16 +76,16 @@ def _cell(values) -> str:
 def played_table(seeds: int) -> str:
     lines = [f"{PODS} played pods, CPU over what each would have unpinned, {seeds} seeds"]
     lines.append(
-        f"{'load':>6}    {'placed by':16}{'opted in':14}{'pods':>7}{f'under {LEAST}':>12}{'worst':>8}{'median':>8}"
+        f"{'load':>6}    {'placed by':18}{'opted in':14}{'pods':>7}{f'under {LEAST}':>12}{'worst':>8}{'median':>8}"
     )
     for load in LOADS:
-        for known, by in ((False, "requests"), (True, "requests, use")):
-            lives = [kinds(played(load, seed, use_known=known)) for seed in range(seeds)]
+        for known, machine, by in PLAYED:
+            lives = [kinds(played(load, seed, use_known=known, machine=machine)) for seed in range(seeds)]
             for kind in lives[0]:
                 ratios = [ratio for life in lives for ratio in life[kind]]
                 worse = sum(ratio < LEAST for ratio in ratios) / len(ratios)
                 cells = f"{len(ratios):>7}{worse:>12.2%}{min(ratios):>8.2f}{median(ratios):>8.2f}"
-                lines.append(f"{load:>6.0%}    {by:16}{kind:14}{cells}")
+                lines.append(f"{load:>6.0%}    {by:18}{kind:14}{cells}")
     return "\n".join(lines)
 
 
@@ -85,9 +96,13 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one pair of each situation")
     parser.add_argument("--pairs", type=int, help=f"of runs; {PAIRS} or more for intervals of 95 %%")
     parser.add_argument("--only", action="append", choices=SITUATIONS, help="only this situation (repeatable)")
-    parser.add_argument("--played", action="store_true", help="500 pods by decide(), and no runtime")
+    parser.add_argument("--played", action="store_true", help="500 pods, and no runtime")
+    parser.add_argument("--queues", action="store_true", help="played queues before CPUs, and no runtime")
     parser.add_argument("--json", type=Path, help="write every pair's ratios there")
     options = parser.parse_args()
+    if options.queues:
+        print(queues.table())
+        return 0
     if options.played:
         print(played_table(3 if options.quick else SEEDS))
         return 0

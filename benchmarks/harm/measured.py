@@ -36,12 +36,14 @@ class PodRatios:
 def pairs(
     node: Node, pods: Sequence[Pod], times: Times, count: int, told: Callable[[str], None]
 ) -> list[tuple[Run, Run]]:
-    """Each with numakin first, then without; which of the two is run first changes."""
+    """Each with numakin first, then without; which of the two is run first changes, and work comes at other moments in
+    each pair.
+    """
     made = []
     for number in range(count):
         runs = {}
         for numakin in (True, False) if number % 2 else (False, True):
-            runs[numakin] = node.run(pods, times, numakin=numakin)
+            runs[numakin] = node.run(pods, times, number, numakin=numakin)
         made.append((runs[True], runs[False]))
         told(f"pair {number + 1} of {count}")
     return made

@@ -33,8 +33,8 @@ SHARED = "/harm"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one pod: pieces of work a second, the 99th percentile of their times in milliseconds, and its CPUs at the end
-    in the kernel's list format.
+    """Of one pod. throughput: pieces of work a second or, of served work, the part that was done of what came, since
+    what comes is drawn. p99_ms: the 99th percentile of their times. cpus: at the end, in the kernel's list format.
     """
 
     throughput: float
@@ -59,20 +59,22 @@ class Node:
         options = ("--sysfs", str(machine.sysfs), "--procfs", "/proc")
         self._enforcer = RunningEnforcer(folder / "enforcer", runtime.nri_socket, *options)
 
-    def run(self, pods: Sequence[Pod], times: Times, *, numakin: bool) -> dict[str, Figures]:
-        """By the pods' names, which start anew and are ended."""
+    def run(self, pods: Sequence[Pod], times: Times, seed: int, *, numakin: bool) -> dict[str, Figures]:
+        """By the pods' names, which start anew and are ended. seed: of the moments at which work comes."""
         if numakin:
             self._enforcer.start()
         try:
             with tempfile.TemporaryDirectory(dir=self._folder) as name:
                 results = Path(name)
-                pids = {pod.name: self._start(pod, number, results) for number, pod in enumerate(pods)}
+                pids = {
+                    pod.name: self._start(pod, seed * len(pods) + number, results) for number, pod in enumerate(pods)
+                }
                 self._settle(times.settle if numakin else times.settle_without)
                 begin = int(time.monotonic()) + 1
                 until(lambda: time.monotonic() > begin + times.measure + 1.2, "the end of the measurement")
                 cpus = {pod: kernel.allowed(pid).cpus for pod, pid in pids.items()}
                 window = range(begin, begin + times.measure)
-                return {pod.name: figures(results, pod.name, window, cpus[pod.name]) for pod in pods}
+                return {pod.name: figures(results, pod, window, cpus[pod.name]) for pod in pods}
         finally:
             self._runtime.kubelet.end_all_pods()
             self._enforcer.stop()
@@ -88,7 +90,7 @@ class Node:
             self._runtime.kubelet.run(sandbox, resources=cri.LinuxContainerResources(cpu_shares=shares_of(10)))
             self._runtime.kubelet.end_pod(sandbox.id)
 
-    def _start(self, pod: Pod, number: int, results: Path) -> int:
+    def _start(self, pod: Pod, seed: int, results: Path) -> int:
         """The pid of its container."""
         sandbox = self._runtime.kubelet.run_pod(pod.name, annotations=pod.annotations)
         shares = shares_of(pod.milli)
@@ -98,7 +100,7 @@ class Node:
             command=[
                 os.path.realpath(sys.executable),
                 "/worker.py",
-                *(f"{SHARED}/{pod.name}", pod.load, f"{pod.amount:g}", str(self._size), str(number)),
+                *(f"{SHARED}/{pod.name}", pod.load, f"{pod.amount:g}", str(self._size), str(seed)),
             ],
             resources=cri.LinuxContainerResources(cpu_shares=shares),
             mounts={SHARED: f"/host{results}", "/worker.py": f"/host{worker.__file__}", **_libraries()},
@@ -112,14 +114,15 @@ def _libraries() -> dict[str, str]:
     return {folder: f"/host{os.path.realpath(folder)}" for folder in folders if Path(folder).is_dir()}
 
 
-def figures(results: Path, pod: str, window: range, cpus: str) -> Figures:
+def figures(results: Path, pod: Pod, window: range, cpus: str) -> Figures:
     """Of all of the pod's processes, from what they wrote of these seconds."""
-    lines = [json.loads(line) for file in results.glob(f"{pod}.*") for line in file.read_text().splitlines()]
+    lines = [json.loads(line) for file in results.glob(f"{pod.name}.*") for line in file.read_text().splitlines()]
     seconds = [(done, times) for second, done, times in lines if second in window]
     micros = sorted(micro for _, times in seconds for micro in times)
     # Who got nothing done in all that time waited at least as long as a client does.
     p99 = micros[int(0.99 * len(micros))] if micros else 1e6 * worker.PATIENCE_S
-    return Figures(max(1, sum(done for done, _ in seconds)) / len(window), p99 / 1000, cpus)
+    done = max(1, sum(done for done, _ in seconds))
+    return Figures(done / (max(1, len(micros)) if pod.load == "served" else len(window)), p99 / 1000, cpus)
 
 
 def set_shares(cgroup: str, shares: int) -> None:

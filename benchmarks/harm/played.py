@@ -9,7 +9,7 @@ alone, as on the first day, and with what workloads were seen to use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import fmean
@@ -149,9 +149,11 @@ def seen(pods: Sequence[PlayedPod]) -> dict[str, int]:
     return tally.known()
 
 
-def played(load: float, seed: int, *, use_known: bool = True) -> list[tuple[PlayedPod, float]]:
+def played(
+    load: float, seed: int, *, use_known: bool = True, machine: Callable[[], PlayedMachine] = PlayedMachine
+) -> list[tuple[PlayedPod, float]]:
     """Each pod, and its ratio."""
-    machines, homes = [PlayedMachine() for _ in range(MACHINES)], dict[str, PlayedMachine]()
+    machines, homes = [machine() for _ in range(MACHINES)], dict[str, PlayedMachine]()
     most, pods = 1000 * len(MACHINE.cpus), drawn(load, seed)
     uses = seen(pods) if use_known else {}
     for pod in pods:

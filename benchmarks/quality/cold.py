@@ -19,6 +19,7 @@ from enforcer.observer.kinship import WorkloadIndex
 from enforcer.observer.moves.candidates import Rested
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput, planned
+from enforcer.observer.traffic_loop import HALF_LIVES
 from enforcer.settings.config import Config
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.optin import parsing
@@ -61,7 +62,7 @@ class LearningNode(GroupAlone):
         super().__init__()
         self._scenario = scenario
         self._random = Random(f"{scenario.name}/life/{seed}")
-        self._tally = TrafficTally()
+        self._tally = TrafficTally(half_life=HALF_LIVES * WINDOW_S)
         self._workload_index = WorkloadIndex()
         self._rested = Rested()
         self._hook = Learned()
@@ -97,15 +98,18 @@ class LearningNode(GroupAlone):
         return situation
 
     def moved(self, situation: PlanningInput) -> tuple[Occupancy, int]:
-        """The occupancy after the moves of one window, and how many pods were moved."""
+        """The occupancy after the moves of one window, and how many pods were moved. A step that does not fit is
+        declined, as the hook does: what goes back may find its room taken.
+        """
         offer = self._rounds.offer(situation)
         occupancy, count = situation.occupancy, 0
         for step in offer.steps:
+            after = occupancy
             for way in step.ways:
-                reservation = occupancy.reservations[way.reservation]
-                target = NumaSet.parse(way.target)
-                occupancy = occupancy.with_reservation(replace(reservation, numa_nodes=target, parts=()))
-                count += 1
+                reservation = after.reservations[way.reservation]
+                after = after.with_reservation(replace(reservation, numa_nodes=NumaSet.parse(way.target), parts=()))
+            if not measure.oversubscription(self._scenario, after):
+                occupancy, count = after, count + len(step.ways)
         return occupancy, count
 
     def rest_of_life(self, occupancy: Occupancy, members: Mapping[str, str]) -> tuple[Occupancy, int, int]:

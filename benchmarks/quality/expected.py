@@ -25,7 +25,7 @@ from numakin.placement.optin.options import Scope
 from numakin.placement.state.fingerprint import fingerprint
 from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.traffic.affinity import neighbours
-from numakin.placement.traffic.graph import Graph, Rate
+from numakin.placement.traffic.graph import Amount, Graph
 from numakin.placement.traffic.mentions import mentions
 
 NODE = "n1"
@@ -74,7 +74,7 @@ class Expecting(GroupAlone):
             for pair in pairs:
                 namespace = _namespace(pair[0])
                 edges.setdefault(f"{namespace}/{namespace}", {})[pair] = 1
-            self._learning.priors.asked_for({group: GroupSpec(edges=pairs) for group, pairs in edges.items()})
+            self._learning.priors.set_group_specs({group: GroupSpec(edges=pairs) for group, pairs in edges.items()})
         services = [service.name.split("/") for service in self._scenario.services]
         rows = tuple(ServiceRow(namespace, name, {"app": name}) for namespace, _, name in services)
         self._learning.priors.services(Changes(rows, whole=True))
@@ -133,7 +133,7 @@ class Taught(Expecting):
         pass
 
     def _known(self) -> ClusterTraffic:
-        graph = Graph({(*pair, "tcp"): Rate(weight, weight) for pair, weight in self._weights.items()})
+        graph = Graph({(*pair, "tcp"): Amount(weight, weight) for pair, weight in self._weights.items()})
         return replace(super()._known(), graph=graph, peers=neighbours(self._weights))
 
 

@@ -21,7 +21,7 @@ from benchmarks.graphs.app import App
 from benchmarks.quality.scenario import CALLS_PER_S, GRAPHS, Pair
 from extender.traffic.communities import partition
 from extender.traffic.memberships import Partition
-from numakin.placement.traffic.graph import Costs, Rate
+from numakin.placement.traffic.graph import Amount, Costs
 
 HUBS = ("dns", "metrics", "ingress", "database", "proxy")
 """dns: every workload spends up to a seventh on it. metrics: every workload is scraped alike. ingress: calls each front
@@ -57,7 +57,7 @@ def _apart(seed: int, kinds: Sequence[str]) -> dict[Pair, float]:
     weights: dict[Pair, float] = {}
     for namespace, app, users in systems:
         for call in app.calls:
-            rate = Rate(call.size * call.calls * users / 100, 2 * call.calls * users / 100)
+            rate = Amount(call.size * call.calls * users / 100, 2 * call.calls * users / 100)
             _add(weights, _name(namespace, call.source), _name(namespace, call.target), _COSTS.weight("tcp", rate))
     strength = _strength(weights)
     usual = median(strength.values())
@@ -72,7 +72,7 @@ def _apart(seed: int, kinds: Sequence[str]) -> dict[Pair, float]:
                 for workload in mine:
                     _add(weights, hub, workload, strength[workload] * lots.uniform(0.02, 0.1) + 0.05 * usual)
             elif kind == "ingress":
-                cost = _COSTS.weight("tcp", Rate(PAGE * users, 2 * users))
+                cost = _COSTS.weight("tcp", Amount(PAGE * users, 2 * users))
                 _add(weights, hub, _name(namespace, _front(app)), cost * lots.uniform(0.7, 1.5))
             else:
                 part, least, most = (4, 0.2, 0.8) if kind == "database" else (5, 0.1, 0.5)

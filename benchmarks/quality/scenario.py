@@ -21,7 +21,7 @@ from benchmarks.graphs.train_ticket import TRAIN_TICKET
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine, NumaNode
-from numakin.placement.traffic.graph import Costs, Rate
+from numakin.placement.traffic.graph import Amount, Costs
 
 GRAPHS: Mapping[str, App | Callable[[Random], App]] = {
     "online-boutique": ONLINE_BOUTIQUE,
@@ -90,7 +90,7 @@ class Scenario:
     name: str
     machine: Machine
     services: tuple[Service, ...]
-    traffic: Mapping[Pair, Rate] = field(hash=False)
+    traffic: Mapping[Pair, Amount] = field(hash=False)
     containers: int = 1
 
     @cached_property
@@ -141,8 +141,8 @@ def scenario(graph: str, numa_nodes: int, fill: float, seed: int = 0) -> Scenari
     node_milli = len(machine.cpus) * 1000 // numa_nodes
     left = int(len(machine.cpus) * 1000 * fill)
     services: list[Service] = []
-    traffic: dict[Pair, Rate] = {}
-    heaviest: list[tuple[str, Rate]] = []
+    traffic: dict[Pair, Amount] = {}
+    heaviest: list[tuple[str, Amount]] = []
     for number in count():
         sized = _fitted(_instance(graph, node_milli, left, random), left)
         if not sized.services:
@@ -154,7 +154,7 @@ def scenario(graph: str, numa_nodes: int, fill: float, seed: int = 0) -> Scenari
         if added[1]:
             pair, rate = max(added[1].items(), key=lambda edge: (edge[1].messages, edge[0]))
             if heaviest and random.random() < NEIGHBOURLY:
-                traffic[_pair(heaviest[-1][0], pair[0])] = Rate(rate.bytes / 20, rate.messages / 20)
+                traffic[_pair(heaviest[-1][0], pair[0])] = Amount(rate.bytes / 20, rate.messages / 20)
             heaviest.append((pair[0], rate))
     return Scenario(f"{graph}, {numa_nodes} NUMA nodes, {fill:.0%}", machine, tuple(services), traffic)
 
@@ -192,19 +192,19 @@ def _fitted(app: App, left: int) -> App:
     return App(app.name, tuple(kept), tuple(c for c in app.calls if c.source in names and c.target in names))
 
 
-def _added(app: App, number: int, random: Random) -> tuple[list[Service], dict[Pair, Rate]]:
+def _added(app: App, number: int, random: Random) -> tuple[list[Service], dict[Pair, Amount]]:
     load = CALLS_PER_S * random.lognormvariate(0, 0.7) / 100
     services = []
     for service in app.services:
         memory = service.cpu_milli * random.choice((1, 2, 3)) * (1 << 30) // 1000
         demand = Demand(cpu_milli=service.cpu_milli, memory=memory, memory_limit=memory)
         services.append(Service(f"shop-{number}/Deployment/{service.name}", demand, service.replicas))
-    traffic: dict[Pair, Rate] = {}
+    traffic: dict[Pair, Amount] = {}
     for call in app.calls:
         pair = _pair(f"shop-{number}/Deployment/{call.source}", f"shop-{number}/Deployment/{call.target}")
-        before = traffic.get(pair, Rate(0.0, 0.0))
         # A call is two messages: request and answer.
-        traffic[pair] = Rate(before.bytes + load * call.calls * call.size, before.messages + 2 * load * call.calls)
+        amount = Amount(load * call.calls * call.size, 2 * load * call.calls)
+        traffic[pair] = traffic.get(pair, Amount()).plus(amount)
     return services, traffic
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
+import scipy  # its parts are loaded when they are used, which takes half a second
 
 from numakin.placement.plan.partition import PartitionProblem
 
@@ -66,10 +65,10 @@ def optimum(problem: PartitionProblem, time_limit: float) -> Optimum:
         # Equal bins are interchangeable: the i-th replica needs none beyond the i-th.
         for i in range(min(len(members), bins)):
             upper[i * bins + i + 1 : (i + 1) * bins] = 0
-    solution = milp(
+    solution = scipy.optimize.milp(
         cost,
         integrality=integer,
-        bounds=Bounds(np.zeros(width), upper),
+        bounds=scipy.optimize.Bounds(np.zeros(width), upper),
         constraints=rows.constraint(width),
         options={"time_limit": time_limit, "mip_rel_gap": 1e-6},
     )
@@ -94,7 +93,7 @@ class _Rows:
         self._low.append(low)
         self._high.append(high)
 
-    def constraint(self, width: int) -> LinearConstraint:
+    def constraint(self, width: int) -> scipy.optimize.LinearConstraint:
         rows, columns = zip(*self._at, strict=True)
-        matrix = coo_array((self._value, (rows, columns)), shape=(len(self._low), width)).tocsr()
-        return LinearConstraint(matrix, self._low, self._high)
+        matrix = scipy.sparse.coo_array((self._value, (rows, columns)), shape=(len(self._low), width)).tocsr()
+        return scipy.optimize.LinearConstraint(matrix, self._low, self._high)

@@ -118,7 +118,7 @@ def _of_spec(table: dict[str, Any]) -> cri.LinuxContainerResources:
 def _info(info: Mapping[str, str]) -> dict[str, Any]:
     try:
         parsed = json.loads(info.get("info", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
 

@@ -31,7 +31,7 @@ from enforcer.observe.collectors import unix_sockets, wakeups
 from enforcer.observe.collectors.chain import NO_CGROUP_V2, Sources, choose
 from enforcer.observe.collectors.probes import Probes
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
-from enforcer.settings.config import Config, ConfigError
+from enforcer.settings.config import PLUGIN_NAME, Config, ConfigError
 from numakin.placement.model.errors import PlacementError
 
 NRI_CONFIGURED = "containerd config dump | grep -A6 nri || crio status config | grep -A4 nri"
@@ -119,7 +119,7 @@ def _enforcer(config: Config) -> Iterator[Finding]:
 
 def _cpusets(config: Config) -> Iterator[Finding]:
     """Who sets them besides us: as the running enforcer has met it, and as processes show."""
-    known = cpuset_owners(Path(config.procfs), config.kubelet_root, config.plugin_name)
+    known = cpuset_owners(Path(config.procfs), PLUGIN_NAME)
     owners = f": {'; '.join(known)}" if known else ""
     try:
         answer = ask(Path(config.run_dir))
@@ -215,9 +215,9 @@ def _balancing(config: Config) -> Iterator[Finding]:
 
 
 def _kubelet(config: Config) -> Iterator[Finding]:
-    kubelet = managers(Path(config.procfs), config.kubelet_root)
+    kubelet = managers(Path(config.procfs))
     if kubelet is None:
-        text = "its state can't be read from here: check that its cpuManagerPolicy is none, or give --kubelet-root"
+        text = "its state can't be read from here: check that its cpuManagerPolicy is none"
         yield Finding("kubelet", "note", text, KUBELET_CONFIGURED)
         return
     if kubelet.cpu == "static":

@@ -68,13 +68,19 @@ def _of_this_version(answer: dict[str, Any], path: Path) -> dict[str, Any]:
     return answer
 
 
+def answered(run_dir: Path, procfs: Path = PROCFS) -> dict[str, Any]:
+    """The hook's answer with what this node's cgroups say of members' memory; NobodyAnswersError when there is none."""
+    answer = ask(run_dir)
+    answer["memory"] = member_memory.rows(answer["containers"], procfs)
+    return answer
+
+
 def status(run_dir: Path, *, as_json: bool, every: bool = False, procfs: Path = PROCFS) -> int:
     """every: each container, and not only those that are not well. procfs: under which it is told where cgroups are
     mounted.
     """
     try:
-        answer = ask(run_dir)
-        answer["memory"] = member_memory.rows(answer["containers"], procfs)
+        answer = answered(run_dir, procfs)
     except NobodyAnswersError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
         return 1

@@ -1,6 +1,6 @@
 """Answers the runtime's events and takes the observer's messages: the one owner of a node's ledger.
 
-It is called by the hook's loop, one event at a time, and never waits for anybody.
+It is called by the hook's loop, one event at a time, and never waits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Agent:
         self.rehoming = Rehoming(ledger)
         self.cache_domains = CacheDomains(ledger)
         self.relief = Relief(ledger, lambda: self.moves.unsent)
-        self.read_back = ReadBack(ledger)
+        self.read_back = ReadBack(ledger, self.moves.waits)
         self.creations = Creations()
         self._unclaimed: set[str] = set()
         self.records, self.residents = ledger.records, ledger.residents
@@ -83,8 +83,8 @@ class Agent:
     def create_container(
         self, pod: nri.PodSandbox, container: nri.Container
     ) -> tuple[nri.ContainerAdjustment | None, list[nri.ContainerUpdate]]:
-        """The new container's cpuset, and what it changes for others; (None, []) for whoever has not opted in, unless
-        the operator's rule keeps everyone off exclusive CPUs.
+        """The new container's cpuset, and what it changes for others; (None, []) for a container that has not opted
+        in, unless the operator's rule keeps everyone off exclusive CPUs.
         """
         ledger, workload = self.ledger, self.ledger.demands.workload(pod)
         before = self.creations.again(pod.uid, container.name)
@@ -150,7 +150,7 @@ class Agent:
 
     def _end_former(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """A pod has one container of a name: another one has ended by now, in whichever of its sandboxes, though its
-        start failed, of which the runtime says nothing. The updates name everybody's CPUs whose pool it was in: what it
+        start failed, of which the runtime says nothing. The updates name the CPUs of all whose pool it was in: what it
         changed for them may not have been carried out either.
         """
         ledger, updates = self.ledger, list[nri.ContainerUpdate]()
@@ -174,6 +174,11 @@ class Agent:
         self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
     ) -> list[nri.ContainerUpdate]:
         """An in-place resize is taken over; another owner's cpuset makes us yield for that container."""
+        return self.moves.with_update(self._updated(pod, container, resources))
+
+    def _updated(
+        self, pod: nri.PodSandbox, container: nri.Container, resources: nri.LinuxResources
+    ) -> list[nri.ContainerUpdate]:
         ledger = self.ledger
         allocation = ledger.occupancy.allocations.get(container.id)
         if allocation is None:
@@ -201,7 +206,7 @@ class Agent:
 
     def update_pod_sandbox(self, pod: nri.PodSandbox, resources: nri.LinuxResources) -> None:
         """The pod was resized in place: its own resources, or the sums of its containers'. The answer has no updates:
-        they wait for the next that may.
+        they are sent by themselves, or wait for the next that may.
         """
         ledger = self.ledger
         if not ledger.demands.resize_pod(pod.uid, resources) or not ledger.renew(pod.uid):
@@ -276,7 +281,8 @@ class Agent:
         if allocation.externally_managed:
             return CpuSet()
         if allocation.reservation == container.id:
-            rest = pools.rest(machine, occupancy) if container.linux.resources.cpu.cpus else CpuSet()
+            kept_off = bool(container.linux.resources.cpu.cpus or allocation.cpus)  # or was to be, during its creation
+            rest = pools.rest(machine, occupancy) if kept_off else CpuSet()
             return machine.all_cpus if rest == machine.cpus else rest
         return allocation.cpus or (machine.all_cpus if allocation.open else CpuSet())
 

@@ -4,7 +4,7 @@ A runtime takes a container's cpuset from one plugin alone. One that is asked af
 creation; the kubelet is told, we are not, and it tries again under the same pod and name. So an attempt that is
 followed by another without having been created may be a conflict, and the next is left open. Where that one is created
 with a cpuset, which is another's as we have set none, the conflict is proven, and the replicas of its workload are
-spared a failed attempt for a while. Where it is created without, nobody else wanted it: a creation fails for many
+spared a failed attempt for a while. Where it is created without, no other plugin wanted it: a creation fails for many
 reasons (CRI-O fails it where a program is not there), and it is placed at its start. Where it fails as well, something
 else does it, and the one after it is placed again.
 """
@@ -26,7 +26,7 @@ MOST = 1024
 class Shown(Enum):
     """What a container that is there shows of the attempts before it.
 
-    CONFLICT: another plugin claims its cpuset, which was not known. NEEDLESS: it was left open and nobody claims it.
+    CONFLICT: another plugin claims its cpuset, which was not known. NEEDLESS: it was left open and no other claims it.
     """
 
     NOTHING = auto()

@@ -28,7 +28,7 @@ RELIEF = frozenset({"let out", "home again"})
 OUTCOMES = {number: name.lower() for name, number in pb.Outcome.items()}
 
 MOST_RECORDS = 1024
-"""Decisions kept for the next report; the oldest go first when nobody reads them."""
+"""Decisions kept for the next report; the oldest go first when no observer reads them."""
 
 ITS_EVENTS = "the pod's events (kubectl describe pod) name the plugin"
 
@@ -292,7 +292,9 @@ class DecisionRecords:
         )
 
     def check(self, pod: nri.PodSandbox, container: nri.Container) -> None:
-        """The annotations, once nobody waits: all of them for the pod's first container, then what concerns each."""
+        """The annotations, once the runtime has its answer: all of them for the pod's first container, then what
+        concerns each.
+        """
         self._pending.append(lambda: self._complain(pod, container.name))
 
     def _complain(self, pod: nri.PodSandbox, container: str) -> None:

@@ -76,7 +76,7 @@ class Ledger:
 
     @property
     def occupancy(self) -> Occupancy:
-        """As it is now. A decision that was prepared is applied when somebody first asks, after the runtime's answer:
+        """As it is now. A decision that was prepared is applied at the first question, after the runtime's answer:
         that takes longer the more containers there are.
         """
         if self._owed is not None:
@@ -140,8 +140,10 @@ class Ledger:
         request = as_placed(self.machine, self.occupancy, request, key)
         if limit := pods.within(pod, container):
             self.within[container.id] = limit
-        known = self.narrowed if container.id in self.within else self.requests
-        known[container.id] = request
+        if container.id in self.within:
+            request = self.narrowed[container.id] = replace(request, within=self.within[container.id])
+        else:
+            self.requests[container.id] = request
         if request.budget is not None:  # by this container it may have become known for those before it
             self.requests |= self.demands.renewed(pod.uid, self.requests, self.occupancy)[0]
         return request
@@ -266,21 +268,23 @@ class Ledger:
         pod: nri.PodSandbox,
         container: nri.Container,
         claim: pods.Claim | None = None,
-        now: CpuSet = CpuSet(),
+        now: CpuSet | None = None,
     ) -> None:
         """What has not opted in takes room by its requests; it is only ever moved off exclusive CPUs, by the
         operator's rule. claim: another owner sets its CPUs, so that not even that happens. now: what its cgroup has,
-        where that was read: the runtime's word is older.
+        empty: all; None: the runtime's word counts, which may be of an update that came to nothing.
         """
         machine, demand = self.machine, pods.demand_of(container.linux.resources)
         self.requests.pop(container.id, None)  # what it asked for as a member, while the node is released
-        cpus = claim.cpuset if claim is not None else now or pods.runtime_cpuset(container)[0]
+        named = claim.cpuset if claim is not None else now
+        named = pods.runtime_cpuset(container)[0] if named is None else named
+        cpus = named & machine.all_cpus  # a cgroup v2 goes on naming those that went offline
         moved = self.occupancy.rules.everyone and claim is None
         exclusive = self.occupancy.exclusive
         around = cpus | exclusive if cpus and moved else cpus  # those it has been kept off
         homes = (machine.nodes_of(around) if around else NumaSet()) or machine.cpu_nodes
         isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
-        # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are nobody else's.
+        # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are no other's.
         cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
         hindered = moved and not cpus.isdisjoint(exclusive)  # `settle` gives it the others
         demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
@@ -298,8 +302,8 @@ class Ledger:
         )
 
     def kept_off(self, container: nri.Container) -> nri.ContainerAdjustment | None:
-        """By the operator's rule a new container that has not opted in starts off exclusive CPUs, where nobody else
-        names its CPUs. None: it has them all.
+        """By the operator's rule a new container that has not opted in starts off exclusive CPUs, where no other
+        owner names its CPUs. None: it has them all.
         """
         rest = pools.rest(self.machine, self.occupancy)
         allocation = self.occupancy.allocations[container.id]
@@ -324,7 +328,7 @@ class Ledger:
         if not self.node.within_others or claim.mems or not self.has_room_within(request, claim.cpuset):
             return None
         self.within[container.id] = claim.cpuset
-        self.narrowed[container.id] = request
+        self.narrowed[container.id] = request = replace(request, within=claim.cpuset)
         self.requests.pop(container.id, None)
         return self.commit(pod, container, request, "create")
 
@@ -402,7 +406,9 @@ class Ledger:
             demand = replace(request.demand, memory=0, hugepages={}) if request is not None else Demand()
             own = Reservation(member.container, member.pod, "", nodes, demand)
             reservations[own.key] = own
-            allocations[member.container] = Allocation(member.container, member.name, member.pod, own.key)
+            allocations[member.container] = Allocation(
+                member.container, member.name, member.pod, own.key, within=member.within
+            )
         self.occupancy = occupancy.changed(reservations=reservations, allocations=allocations)
         return [member.container for member in members]
 
@@ -431,7 +437,7 @@ class Ledger:
             was = before.allocations.get(key)
             if was is None or now == was or now.externally_managed:
                 continue
-            cpus = machine.all_cpus if was.cpus and not now.cpus else now.cpus
+            cpus = self.widest(key) if was.cpus and not now.cpus else now.cpus
             mems = machine.all_mems if was.mems and not now.mems else now.mems
             updates.append(pods.update(key, cpus, mems))
         return updates

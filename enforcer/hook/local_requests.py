@@ -23,8 +23,9 @@ class Host(ReleasingHost, Protocol):
     """What the process offers."""
 
     def publish_soon(self) -> None: ...
+    def send_unsent(self) -> None: ...
     def status(self) -> dict[str, object]: ...
-    def welcome(self, connection: LocalConnection) -> None: ...
+    def start_observer(self, connection: LocalConnection) -> None: ...
 
 
 class LocalRequests:
@@ -38,9 +39,10 @@ class LocalRequests:
         host, kind = self._host, message.WhichOneof("message")
         ledger = host.agent.ledger
         if kind == "who":
-            self._greet(connection, message.who.role)
+            self._answer_role(connection, message.who.role)
         elif kind == "expect":
             host.agent.expect(message.expect)
+            host.send_unsent()
             host.publish_soon()
         elif kind == "gone":
             host.agent.deleted(message.gone.pods)
@@ -74,13 +76,13 @@ class LocalRequests:
         at, health = self._health
         return {"seconds_ago": time.monotonic() - at, "degraded": health.degraded, "doing": health.doing}
 
-    def _greet(self, connection: LocalConnection, role: str) -> None:
+    def _answer_role(self, connection: LocalConnection, role: str) -> None:
         if role == "release":
             self._release(connection)
         elif role == "resume":
             self._resume(connection)
         elif role == "observer":
-            self._host.welcome(connection)
+            self._host.start_observer(connection)
         else:
             _answer(connection, self._host.status())
 

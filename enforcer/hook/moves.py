@@ -81,13 +81,17 @@ class MoveExecutor:
             self._decline(step)
 
     def take_along(self, updates: Iterable[nri.ContainerUpdate]) -> None:
-        """The next answer about a member also has these, as they are due by then."""
+        """These go at once where that is safe, else with the next answer about a member, as they are due by then."""
         self._unsent |= {update.container_id: update for update in updates}
 
     @property
     def unsent(self) -> bool:
         """Whether some wait for such an answer."""
         return bool(self._unsent)
+
+    def waits(self, container: str) -> bool:
+        """Whether an update of the container does."""
+        return container in self._unsent
 
     def all_told(self) -> None:
         """By an answer that gave every container its cpuset."""
@@ -112,6 +116,10 @@ class MoveExecutor:
         every = (*updates, *self.unsent_updates(), *moves)
         return pods.merged(update for update in every if update.container_id != created)
 
+    def with_update(self, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
+        """Likewise about a container that is resized: without moves, as its pod waits for that."""
+        return pods.merged([*updates, *self.unsent_updates()])
+
     def unsent_updates(self) -> list[nri.ContainerUpdate]:
         """What waits for an answer, once. The occupancy is read only where something does: that applies the decision
         which is being answered.
@@ -126,7 +134,7 @@ class MoveExecutor:
                 continue
             cpu = update.linux.resources.cpu
             whole = self._ledger.machine  # not that of the time when it was put off: CPUs may have gone or come since
-            cpu.cpus = str(now.cpus or (whole.all_cpus if cpu.cpus else ""))
+            cpu.cpus = str(now.cpus or (self._ledger.widest(container) if cpu.cpus else ""))
             cpu.mems = str(now.mems or (whole.all_mems if cpu.mems else ""))
             updates.append(update)
         return updates
@@ -201,7 +209,10 @@ class MoveExecutor:
         ledger, after = self._ledger, self._ledger.occupancy
         there = before.allocations.keys() & after.allocations.keys()
         stayed = {key: before.allocations[key] for key in there.intersection(failed)}
-        back = self._held_before({allocation.reservation for allocation in stayed.values()}, before)
+        stay = {allocation.reservation for allocation in stayed.values()}
+        while crowded := self._moved_into(stay, step, before):
+            stay |= crowded
+        back = self._held_before(stay, before)
         reservations = {held.reservation: before.reservations[held.reservation] for held in back.values()}
         # Unchecked, and all at once: their shared neighbours have their CPUs until the pools are settled, and two that
         # were to change places have each other's.
@@ -210,6 +221,20 @@ class MoveExecutor:
         ledger.settle()
         still = {key: held for key, held in stayed.items() if self._has_still(key, held)}
         return ledger.updates_since(after.changed(allocations=still, checked=False))
+
+    def _moved_into(self, stay: set[str], step: local.Moves.Step, before: Occupancy) -> set[str]:
+        """The step's others who share a pool of which nothing is left once these reservations are where they were."""
+        ledger, after = self._ledger, self._ledger.occupancy
+        live = {key for reservation in stay for key in after.directory.by_reservation.get(reservation, ())}
+        then = after.changed(
+            reservations={key: before.reservations[key] for key in stay if key in after.reservations},
+            allocations={key: before.allocations[key] for key in live if key in before.allocations},
+            checked=False,
+        )
+        others = {way.reservation for way in step.ways if way.reservation in before.reservations} - stay
+        held = [each for each in then.allocations.values() if each.reservation in others]
+        sharing = {each.reservation for each in held if each.placed and not each.exclusive}
+        return {key for key in sharing if not members_cpus(ledger.machine, then, then.reservations[key])}
 
     def _has_still(self, container: str, held: Allocation) -> bool:
         """Whether its cgroup has these CPUs: an answer in between may have given it those of where it was to go."""

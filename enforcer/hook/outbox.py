@@ -22,7 +22,7 @@ class Outbox:
         self._sent = self._now()
 
     def whole(self, unread: Iterable[local.FromHook] = ()) -> list[local.FromHook]:
-        """Everything as it is now, with the decisions of changes that nobody was there to read."""
+        """Everything as it is now, with the decisions of changes while no observer was there."""
         decisions = [decision for message in unread for decision in message.report.decisions]
         everything = report(None, self._now(), decisions)
         everything.earlier.extend(self._agent.records.latest().values())

@@ -1,5 +1,5 @@
 """Decisions made before the runtime asks for them: between a sandbox's start and its first container lie 100 ms and
-more, in which nobody waits.
+more, in which no container waits.
 
 What the container will ask for is taken to be what the first container of the workload's last pod asked for. A decision
 is used only when the request, the occupancy and all that is known of kin are what they were when it was made.

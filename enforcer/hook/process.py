@@ -24,7 +24,7 @@ from enforcer.nri.identity import Identity
 from enforcer.nri.plugin import Plugin
 from enforcer.nri.session import Stage
 from enforcer.nri.transport import External, Launched, launched_by_runtime
-from enforcer.settings.config import Config, ConfigError, merged
+from enforcer.settings.config import PLUGIN_NAME, Config, ConfigError, merged
 from enforcer.settings.options import configured, run_options
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.topology import LOCAL_DISTANCE, Machine, NumaNode
@@ -149,10 +149,11 @@ class Hook:
         """The handler; what it changed is published once the runtime has its answer."""
 
         def handle(*given: Given.args, **named: Given.kwargs) -> Answer:
-            self.wiring.heard()
+            self.wiring.note_event()
             try:
                 return handler(*given, **named)
             finally:
+                self.wiring.send_unsent()
                 self.wiring.publish_soon()
 
         return handle
@@ -173,7 +174,7 @@ def main(arguments: Sequence[str], *, read_back_s: float = READ_BACK_S) -> int:
         launched = launched_by_runtime(os.environ)
         config = configured(given)
         log.set_up(config.log_level, config.log_format)
-        identity = Identity(config.plugin_index, config.plugin_name)
+        identity = Identity(config.plugin_index, PLUGIN_NAME)
         if launched is None:
             hook.wiring.set_up(config)
     except (*FAULTS, UsageError) as error:

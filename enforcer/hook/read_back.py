@@ -11,7 +11,7 @@ leaves it out without a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from enforcer.hook.facts import pods
@@ -57,8 +57,9 @@ class Difference:
 class ReadBack:
     """`differences`: by container, as of their latest readings."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, waits: Callable[[str], bool]) -> None:
+        """waits: whether the runtime has not been asked for a container's cpuset yet."""
+        self._ledger, self._waits = ledger, waits
         self._left: list[str] = []
         self._asked: dict[str, MemoryPolicy] = {}
         self._started: dict[str, int] = {}
@@ -98,6 +99,9 @@ class ReadBack:
             return False
         given, before = (held.cpus, held.mems), self.differences.get(key)
         same = before is not None and (before.given, before.found) == (given, found)
+        if self._waits(key) and not (before is not None and same and before.readings >= ASKED_AFTER):
+            self.differences.pop(key, None)
+            return False
         now = Difference(given, found, before.readings + 1 if before is not None and same else 1)
         self.differences[key] = now
         if now.readings == ASKED_AFTER + 1:

@@ -36,7 +36,7 @@ LONGEST_S = 100.0
 class ReleasingHost(Protocol):
     """What the process offers to a release. push: gives the runtime, or the cgroups, changes that none of its events
     asked for, after they are in the checkpoint; on_answer is called with no error where there is nothing to do, or
-    nobody to do it. at_any_time: whether that is safe whatever the runtime is doing. attached: whether it has us
+    no process to do it. at_any_time: whether that is safe whatever the runtime is doing. attached: whether it has us
     registered.
     """
 

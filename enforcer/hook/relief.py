@@ -90,6 +90,8 @@ class Relief:
             seconds = node.cpu_seconds(path) if path else None
             if seconds is None:
                 self._taken.pop(container, None)
+                if path and node.cpuset_now(path) is None:
+                    self._uses[container] = Use(0.0)  # it has no cgroup: its start failed, or is still to come
                 continue
             waited, before = node.cpu_waited(path), self._taken.get(container)
             self._taken[container] = now, seconds, waited
@@ -144,7 +146,7 @@ class Relief:
         return members
 
     def _unwatched(self, watched: Sequence[Domain]) -> dict[int, bool]:
-        """What was hot and is nobody's any more."""
+        """What was hot and is no more."""
         masks = {domain.cpus.mask for domain in watched}
         return {mask: False for mask, hot in self._ledger.occupancy.live.hot.items() if hot and mask not in masks}
 

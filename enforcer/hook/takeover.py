@@ -18,6 +18,9 @@ from enforcer.hook.ownership.adoption import (
     owner_of,
 )
 from enforcer.hook.ownership.checkpoint import Past
+from numakin.placement.decide.asked.pod_budget import has_its_share
+from numakin.placement.decide.asked.quota import has_room
+from numakin.placement.decide.decide import Request
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.optin.parsing import opted_in
 from numakin.process.log import Log
@@ -65,15 +68,16 @@ class Takeover:
 
     def missed(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """Takes over a container whose creation was under way at Synchronize: the runtime does not list it there, and
-        asked nobody that we were. Its start is the first that we hear of it.
+        asked no plugin that we were. Its start is the first that comes of it.
         """
         ledger = self._ledger
         ledger.refresh_memory()
-        running, adopted = self._running(pod, container), _Adopted()
-        self._adopted(running, known_of([running], ledger.past), adopted)
+        running, adopted = self._running(pod, container), _Adopted(late=True)
+        known = known_of([running], ledger.past)
+        self._adopted(running, known, adopted)
         if ledger.released:
             for waiting in adopted.waiting:
-                self._leave_open(waiting)
+                self._leave_open(waiting, self._after_release(waiting, known))
             self._open_members()
             return self.given_back(pod, container)
         return self._place(adopted)
@@ -86,9 +90,10 @@ class Takeover:
         running = self._running(pod, container)
         given, cpus = known_of([running], ledger.past).grants.get(container.id), running.now[0]
         widest = ledger.widest(container.id)
-        if given is None or given.externally_managed or not cpus or widest <= cpus:
+        if given is None or given.externally_managed or not (cpus or running.offline) or widest <= cpus:
             return []
         log.warning("container started after the release with what it was given before", **names(pod, container))
+        ledger.past = replace(ledger.past, grants={**ledger.past.grants, container.id: given})
         return [pods.update(container.id, widest, machine.all_mems)]
 
     def release(self) -> list[nri.ContainerUpdate]:
@@ -102,7 +107,8 @@ class Takeover:
         self._open_members()
         pinned = [key for key, grant in ledger.past.grants.items() if not grant.externally_managed]
         log.warning("released: nothing is pinned any more, and what runs is given back", containers=len(pinned))
-        return [*(pods.update(key, ledger.widest(key), machine.all_mems) for key in pinned), *ledger.settle()]
+        given_back = (pods.update(key, ledger.widest(key), machine.all_mems) for key in pinned)
+        return pods.merged([*given_back, *ledger.settle()])
 
     def _open_members(self) -> None:
         """What was given goes into the record of the past, and every member takes room by its requests alone."""
@@ -149,21 +155,26 @@ class Takeover:
             container = running.container.id
             if container in known.grants:
                 ours[container] = known.grants[container]
-            self._leave_open(running, ledger.machine.all_cpus if container in known.grants else CpuSet())
+            self._leave_open(running, self._after_release(running, known))
         ledger.past = replace(ledger.past, grants=ours)
         return self.release()
 
-    def _leave_open(self, running: Running, now: CpuSet = CpuSet()) -> None:
+    def _after_release(self, running: Running, known: Past) -> CpuSet | None:
+        """What it will have, where it was given something: all CPUs; else None."""
+        return self._ledger.machine.all_cpus if running.container.id in known.grants else None
+
+    def _leave_open(self, running: Running, now: CpuSet | None) -> None:
         """now: as `note_unmanaged` has it."""
         self._ledger.note_unmanaged(running.pod, running.container, now=now)
         self._ledger.records.released(running.pod, running.container)
 
     def _running(self, pod: nri.PodSandbox, container: nri.Container) -> Running:
         """The cgroup is read where it may be set."""
-        node, now = self._ledger.node, None
+        node, now, machine = self._ledger.node, None, self._ledger.machine
         if node.rules.everyone or opted_in(pod.annotations):
             now = node.cpuset_now(container.linux.cgroups_path)
-        return Running(pod, container, now or pods.runtime_cpuset(container))
+        cpus, mems = now or pods.runtime_cpuset(container)
+        return Running(pod, container, (cpus & machine.all_cpus, mems & machine.all_mems), cpus - machine.all_cpus)
 
     def _place(self, adopted: _Adopted) -> list[nri.ContainerUpdate]:
         """Pins what runs unpinned, and sets the pools of all others anew."""
@@ -175,7 +186,7 @@ class Takeover:
 
     def _placed(self, running: Running) -> list[nri.ContainerUpdate]:
         """One that fits nowhere has all CPUs, whatever it had before."""
-        ledger, machine, (pod, container, now) = self._ledger, self._ledger.machine, running
+        ledger, machine, (pod, container, now, offline) = self._ledger, self._ledger.machine, running
         request = ledger.request(pod, container)  # anew: now it is known which of its pod's others are there
         if request is None:
             return []
@@ -189,7 +200,9 @@ class Takeover:
             ledger.yield_to(pod, container, pods.Claim(str(limit), ""))
             return []
         updates = ledger.updates(decision.updates)
-        cpus_right = decision.cpus == now[0] if decision.cpus else not now[0] or machine.cpus <= now[0]
+        named = now[0] | offline  # which it has once those are back
+        everything = not named or machine.cpus <= now[0]
+        cpus_right = decision.cpus == named if decision.cpus else everything
         mems_right = decision.mems == now[1] if decision.mems else not now[1] or machine.mems <= now[1]
         if not (cpus_right and mems_right):
             set_anew = decision.cpus or machine.all_cpus, decision.mems or machine.all_mems
@@ -205,8 +218,23 @@ class Takeover:
             return None
         return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, running.now, known.exclusive)
 
+    def _may_have(self, request: Request, own: CpuSet) -> bool:
+        """Whether it may have these CPUs for itself, or none, though others were placed since."""
+        machine, occupancy = self._ledger.machine, self._ledger.occupancy
+        as_asked = request.wants_exclusive and has_its_share(machine, occupancy, request, own)
+        return not own or (as_asked and has_room(machine, occupancy, request))
+
+    def _is_parted(self, request: Request, owner: Pinned) -> bool:
+        """Whether its pod's other containers, which are known already, are on other NUMA nodes by now."""
+        occupancy, key = self._ledger.occupancy, request.reservation_key
+        return (
+            bool(occupancy.directory.by_reservation.get(key)) and occupancy.reservations[key].numa_nodes != owner.homes
+        )
+
     def _adopted(self, running: Running, known: Past, adopted: _Adopted) -> None:
-        """As `_adopt`; a container over which that raises is left alone, and costs no other one its place."""
+        """Takes a running container as it is; one over which that raises is left alone, and costs no other its
+        place.
+        """
         try:
             self._adopt(running, known, adopted)
         except Exception:
@@ -217,7 +245,7 @@ class Takeover:
         """Takes a running container as it is, with an update where it has not what is its own, or lets it wait for its
         place.
         """
-        ledger, (pod, container, now) = self._ledger, running
+        ledger, (pod, container, now, offline) = self._ledger, running
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
@@ -239,7 +267,10 @@ class Takeover:
         if isinstance(owner, pods.Claim):
             ledger.yield_to(pod, container, owner)
             return
-        if owner is None:
+        if owner is None or (adopted.late and not self._may_have(request, owner.allocation.exclusive)):
+            adopted.waiting.append(running)
+            return
+        if (adopted.late or owner.allocation.stable) and self._is_parted(request, owner):
             adopted.waiting.append(running)
             return
         allocation = owner.allocation
@@ -250,10 +281,13 @@ class Takeover:
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )
-        if given is not None and given.asked not in ((), ledger.demands.shown(pod.uid, container.id)):
-            self.resized.append(pod.uid)
+        if given is not None:
+            asked = given.asked in ((), ledger.demands.shown(pod.uid, container.id))
+            if not asked or allocation.exclusive != given.exclusive:  # what it had before may be of another size
+                self.resized.append(pod.uid)
         where = {"numa_nodes": owner.homes, "cpus": allocation.cpus, "mems": allocation.mems}
-        if not owner.differs(now):
+        names_more = bool(offline) and bool(allocation.exclusive or allocation.stable)
+        if not (owner.differs(now) or names_more):
             log.info("container found pinned", **names(pod, container), **where)
             return
         log.warning("container found with another cpuset: set anew", **names(pod, container), found=now[0], **where)
@@ -263,8 +297,9 @@ class Takeover:
 @dataclass(slots=True)
 class _Adopted:
     """What becomes of running containers: those that are still to be placed, and updates for those that have another
-    cpuset than is theirs.
+    cpuset than is theirs. late: whether others of their pods may have been placed since.
     """
 
+    late: bool = False
     waiting: list[Running] = field(default_factory=list)
     updates: list[nri.ContainerUpdate] = field(default_factory=list)

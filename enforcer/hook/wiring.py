@@ -30,8 +30,7 @@ from enforcer.settings.config import Config
 from numakin.placement.model.topology import Machine
 from numakin.placement.optin.parsing import opted_in
 from numakin.process import log
-from numakin.process.burst import Burst
-from numakin.process.loop import Loop, Timer
+from numakin.process.loop import Burst, Loop, Timer
 from numakin.process.version import VERSION
 from numakin.wire import convert
 from numakin.wire import local_pb2 as local
@@ -45,12 +44,12 @@ HARDWARE_EVERY_S = 0.5
 REFRESH_EVERY_S = 5.0
 """What is live on the NUMA nodes is read this often, between events."""
 
-RELIEF_WAITS_S = 2.0
-"""So long members who are let out wait for an answer that may say so, where the runtime takes updates with answers
+UNSENT_WAITS_S = 2.0
+"""So long what a look found unsent waits for an answer that may have it, where the runtime takes updates with answers
 alone; then the hook registers again.
 """
 
-RELIEF_EVERY_S = 60.0
+UNSENT_EVERY_S = 60.0
 """How often that may be for this reason."""
 
 READ_BACK_S = 10.0
@@ -91,8 +90,8 @@ class Wiring:
         self._publishing = Burst(loop, self._publish)
         self._refreshed = 0
         self._found = 0
-        self._relieved_at = float("-inf")
-        self._relieving: Timer | None = None
+        self._registered_again_at = float("-inf")
+        self._registering_again: Timer | None = None
         self._preparing: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
@@ -211,13 +210,13 @@ class Wiring:
         if self._recorder is not None:
             self._recorder.write()
 
-    def heard(self) -> None:
+    def note_event(self) -> None:
         """From the runtime: it has carried out the answers before this event."""
         if self._recorder is not None:
-            self._recorder.heard()
+            self._recorder.note_event()
 
     def push(self, updates: Updates, on_answer: OnAnswer) -> None:
-        """As `Host` has it."""
+        """Sends updates that no event asked for; on_answer is called with what became of them."""
         self.record()
         if not updates or self.carry_out is None:
             on_answer(UpdateAnswer())
@@ -237,7 +236,7 @@ class Wiring:
         except UsageError as error:
             answered(UpdateAnswer(error=str(error)))
 
-    def welcome(self, connection: LocalConnection) -> None:
+    def start_observer(self, connection: LocalConnection) -> None:
         """An observer that starts: others first get what they lack, it gets everything."""
         assert self._outbox is not None
         assert self._control is not None
@@ -265,6 +264,14 @@ class Wiring:
             self.push(updates, log_failure)
         else:
             self.agent.moves.take_along(updates)
+
+    def send_unsent(self) -> None:
+        """What an event or a message changed for others, and its answer could not have: where that is safe."""
+        if self.at_any_time and self.agent.moves.unsent:
+            self._loop.call_later(0, self._send_unsent)
+
+    def _send_unsent(self) -> None:
+        self.push(self.agent.moves.unsent_updates(), log_failure)
 
     def _introduce(self) -> None:
         """Every observer receives the machine and everything on it anew."""
@@ -355,19 +362,20 @@ class Wiring:
             self.publish_soon()
 
     def _settle(self) -> None:
-        """For members that are let out or come home, or that cache domains take in."""
+        """For members that are let out or come home, or that cache domains take in; and what no answer could have."""
         if updates := self.agent.ledger.settle():
             self.push_when_safe(updates)
-            if not self.at_any_time and self._relieving is None:
-                wait = max(RELIEF_WAITS_S, self._relieved_at + RELIEF_EVERY_S - time.monotonic())
-                self._relieving = self._loop.call_later(wait, self._relieve)
+        self.send_unsent()
+        if self.agent.moves.unsent and not self.at_any_time and self._registering_again is None:
+            wait = max(UNSENT_WAITS_S, self._registered_again_at + UNSENT_EVERY_S - time.monotonic())
+            self._registering_again = self._loop.call_later(wait, self._register_again)
 
-    def _relieve(self) -> None:
+    def _register_again(self) -> None:
         """Where no event came meanwhile: the answer to the runtime's Synchronize may have updates too."""
-        self._relieving = None
+        self._registering_again = None
         if self.agent.moves.unsent:
-            self._relieved_at = time.monotonic()
-            self.register_again("members whose CPUs are hot, or cool again, wait for an answer that may say so")
+            self._registered_again_at = time.monotonic()
+            self.register_again("cpusets that containers are to have wait for an answer that may have them")
 
     def _improve(self) -> None:
         """For members that could be better off by now. A runtime that takes updates in answers alone, and where nothing

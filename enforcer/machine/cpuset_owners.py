@@ -28,9 +28,9 @@ LONGEST = 1 << 16
 """Bytes of a process's command line or environment that are read."""
 
 
-def cpuset_owners(procfs: Path, kubelet_root: str = "", our_name: str = "numakin") -> tuple[str, ...]:
+def cpuset_owners(procfs: Path, our_name: str = "numakin") -> tuple[str, ...]:
     """In words, each once. our_name: as an NRI plugin."""
-    kubelet = managers(procfs, kubelet_root)
+    kubelet = managers(procfs)
     static = ("the kubelet (cpuManagerPolicy static)",) if kubelet is not None and kubelet.cpu == "static" else ()
     return tuple(dict.fromkeys((*static, *_plugins(procfs, our_name))))
 

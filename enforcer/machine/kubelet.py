@@ -36,22 +36,21 @@ class Managers:
     where: Path
 
 
-def managers(procfs: Path, root_dir: str = "") -> Managers | None:
-    """None when no state file can be read. root_dir: the kubelet's root folder; empty: as its command line says."""
-    for folder in _folders(procfs, root_dir):
+def managers(procfs: Path) -> Managers | None:
+    """None when no state file can be read."""
+    for folder in _folders(procfs):
         cpu, memory = (_policy(folder / f"{manager}_manager_state") for manager in ("cpu", "memory"))
         if cpu or memory:
             return Managers(cpu, memory, folder)
     return None
 
 
-def _folders(procfs: Path, root_dir: str) -> Iterator[Path]:
-    """Where the kubelet's root folder may be seen, the surest first."""
+def _folders(procfs: Path) -> Iterator[Path]:
+    """Where the kubelet's root folder may be seen, the surest first: as its command line says, and by default."""
     for process, arguments in _kubelets(procfs):
-        yield process / "root" / (root_dir or _root_dir_flag(arguments) or ROOT_DIR).lstrip("/")
-    at = root_dir or ROOT_DIR
-    yield procfs / "1/root" / at.lstrip("/")
-    yield Path(at)
+        yield process / "root" / (_root_dir_flag(arguments) or ROOT_DIR).lstrip("/")
+    yield procfs / "1/root" / ROOT_DIR.lstrip("/")
+    yield Path(ROOT_DIR)
 
 
 def _kubelets(procfs: Path) -> Iterator[tuple[Path, list[str]]]:
@@ -76,7 +75,7 @@ def _root_dir_flag(arguments: list[str]) -> str:
 
 def _policy(file: Path) -> str:
     """The policy's name; empty where there is no file, none that may be read, or none of the kubelet's. The folder may
-    be anyone's: a pipe there does not block the reader.
+    be any program's: a pipe there does not block the reader.
     """
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as opened:

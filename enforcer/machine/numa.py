@@ -1,4 +1,4 @@
-"""NUMA nodes as sysfs shows them: their CPUs and memory, their distances, and whose memory is for everybody."""
+"""NUMA nodes as sysfs shows them: their CPUs and memory, their distances, and whose memory is for all."""
 
 from __future__ import annotations
 

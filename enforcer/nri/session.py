@@ -9,7 +9,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
+
+from google.protobuf.message import DecodeError, Message
 
 from enforcer.nri import dispatch, mux, ttrpc
 from enforcer.nri.calls import OnAnswer, RuntimeCalls
@@ -17,7 +19,6 @@ from enforcer.nri.errors import ConfigurationRefusedError, PeerError, UsageError
 from enforcer.nri.events import Runtime
 from enforcer.nri.handlers import Handlers, Updates
 from enforcer.nri.identity import Identity
-from enforcer.nri.payloads import decoded, serialized, subject
 from enforcer.nri.stats import Stats
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import ttrpc_pb2
@@ -38,6 +39,9 @@ CREATE_CONTAINER, POST_CREATE_CONTAINER, STATE_CHANGE = (
     for method in ("CreateContainer", "PostCreateContainer", "StateChange")
 )
 POST_CREATED = nri.StateChangeEvent(event=nri.POST_CREATE_CONTAINER).SerializeToString()
+
+
+M = TypeVar("M", bound=Message)
 
 
 class Stage(Enum):
@@ -319,3 +323,28 @@ def _says_created(request: bytes) -> bool:
     while request[at : at + 1] >= b"\x80":
         at += 1
     return request.startswith(POST_CREATED, at + 1)
+
+
+def serialized(answer: Message) -> bytes:
+    """UsageError for an answer over what the runtime takes: it would throw it away, and wait for one."""
+    payload = answer.SerializeToString()
+    if len(payload) > ttrpc.MAX_PAYLOAD:
+        raise UsageError(f"an answer of {len(payload)} bytes: at most {ttrpc.MAX_PAYLOAD} can be sent")
+    return payload
+
+
+def decoded(kind: type[M], payload: bytes, what: str) -> M:
+    """what: for the error, a PeerError."""
+    try:
+        return kind.FromString(payload)
+    except DecodeError as error:
+        raise PeerError(f"the runtime sent a {what} that can't be decoded as {kind.DESCRIPTOR.full_name}") from error
+
+
+def subject(request: Any) -> str:
+    """The pod and container of a request, for the log."""
+    pod, container = getattr(request, "pod", None), getattr(request, "container", None)
+    if pod is None:
+        return ""
+    where = f" for pod {pod.namespace}/{pod.name}"
+    return f"{where} container {container.name} ({container.id})" if container is not None and container.id else where

@@ -37,7 +37,7 @@ from enforcer.report.health import HealthNews
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
-from enforcer.settings.config import Config
+from enforcer.settings.config import PLUGIN_NAME, Config
 from numakin.placement.model.topology import Machine
 from numakin.placement.traffic.window import BadRecording
 from numakin.process import log, supervisor
@@ -215,7 +215,7 @@ class Observer:
                     config.podresources_listen, config.podresources_socket, self.mirror, failures.inc, self.threads
                 )
             )
-        if (config.observe == "auto" or config.replay) and self.watching is None:
+        if (config.observe != "off" or config.replay) and self.watching is None:
             outlets = Outlets(
                 kin=lambda table: self._link.send(local.ToHook(kin=table)),
                 plan=lambda plan: self._link.send(local.ToHook(plan=plan)),
@@ -250,7 +250,7 @@ class Observer:
                 self._collector, lambda: self.ready[1], self.threads.standings, devices,
                 owners=partial(self._owners, config),
             ),
-            version=VERSION, heartbeat_s=config.heartbeat_s, threads=self.threads,
+            version=VERSION, threads=self.threads,
         )  # fmt: skip
 
     def _owners(self, config: Config) -> Sequence[str]:
@@ -258,7 +258,7 @@ class Observer:
         if not self.mirror.yielded.containers:
             return ()
         try:
-            return cpuset_owners(Path(config.procfs), config.kubelet_root, config.plugin_name)
+            return cpuset_owners(Path(config.procfs), PLUGIN_NAME)
         except OSError as error:
             logger.debug("who else sets cpusets can't be looked for", error=error)
             return ()

@@ -17,7 +17,7 @@ from enforcer.observe.attribution.processes import HOST, find_container
 from enforcer.observe.attribution.services import NONE, Services, Target
 from enforcer.observe.attribution.unseen import unseen
 from enforcer.observe.bpf.counters import address as counted_address
-from enforcer.observe.bpf.listening_map import ListeningMap
+from enforcer.observe.bpf.flow_map import ListeningMap
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import unix_sockets, wakeups
 from enforcer.observe.collectors.chain import NO_CGROUP_V2, CollectorRefusal, Sources, choose
@@ -160,7 +160,7 @@ def _window(reading: Reading, attribution: Attribution, edges: Iterable[Edge], s
         seconds=reading.seconds,
         flows=tuple(flow for edge in edges if (flow := _flow(edge)) is not None),
         scale=reading.seconds / reading.seconds_on if reading.scaled and reading.seconds_on else 1.0,
-        unattributed_bytes=sum(volume.bytes for volume in attribution.unattributed.values()),
+        unattributed_bytes=int(sum(amount.bytes for amount in attribution.unattributed.values())),
         lost_bytes=missed.full_bytes + missed.other_bytes,
         services=services,
     )

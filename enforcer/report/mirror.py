@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.state.yielded import NONE
 from numakin.wire import convert
 from numakin.wire import local_pb2 as local
@@ -51,7 +51,17 @@ class Mirror:
     def reported(self, report: pb.Report) -> None:
         """A report from the hook: whole when its base is 0."""
         whole = report.base_generation == 0
-        self.occupancy = _after(self._empty if whole else self.occupancy, report)
+        self.occupancy = (
+            (self._empty if whole else self.occupancy)
+            .reported(
+                map(convert.reservation_from, report.reservations),
+                report.gone_reservations,
+                map(convert.allocation_from, report.allocations),
+                report.gone_allocations,
+                convert.live_from(report),
+            )
+            .at_generation(report.generation)
+        )
         for record in report.earlier:
             self._latest[record.container] = record.SerializeToString()
         for record in report.decisions:
@@ -81,18 +91,3 @@ class Mirror:
         new = min(self.decided - after, len(self._decisions))
         kept = islice(self._decisions, len(self._decisions) - new, None)
         return [pb.DecisionRecord.FromString(record) for record in kept]
-
-
-def _after(before: Occupancy, report: pb.Report) -> Occupancy:
-    """What goes is named apart from what comes, so that a key in both is there afterwards."""
-    reservations: dict[str, Reservation | None] = dict.fromkeys(report.gone_reservations)
-    reservations.update((reservation.key, convert.reservation_from(reservation)) for reservation in report.reservations)
-    allocations: dict[str, Allocation | None] = dict.fromkeys(report.gone_allocations)
-    allocations.update((allocation.container, convert.allocation_from(allocation)) for allocation in report.allocations)
-    # Unchecked: the hook has checked it.
-    after = (
-        before.changed(reservations=reservations, allocations=allocations, checked=False)
-        if reservations or allocations
-        else before
-    )
-    return after.with_live(before.live.after(convert.live_from(report))).at_generation(report.generation)

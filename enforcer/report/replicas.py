@@ -97,7 +97,7 @@ class Replicas:
             stream.changed()
 
     def send(self, message: pb.FromEnforcer) -> None:
-        """As `ReportStream.send`, to each."""
+        """Sends a message that is not the mirror's to each replica; dropped where there is no stream."""
         for stream in self._streams.values():
             stream.send(message)
 

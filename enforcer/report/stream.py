@@ -27,6 +27,11 @@ log = Log("observer.stream")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 """Waits between dials: doubled each time, with jitter, so that a restarted extender is not met by all nodes at once."""
 
+HEARTBEAT_S = 5.0
+"""Between two messages of a stream at the most. A node is live until nothing has come of it for a minute: eleven may be
+late.
+"""
+
 OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
@@ -88,7 +93,7 @@ class ReportStream:
         namespaces: Callable[[pb.Namespaces], None] = lambda _namespaces: None,
         health: HealthNews | None = None,
         version: str,
-        heartbeat_s: float,
+        heartbeat_s: float = HEARTBEAT_S,
         threads: Threads,
     ) -> None:
         self._endpoint, self._backlog, self._lock = endpoint, backlog, lock

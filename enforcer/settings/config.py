@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from enforcer.settings.hours import Hours
+from enforcer.settings import policy_options
 from numakin.placement.model.cpuset import CpuSet
-from numakin.placement.model.demand import quantity
-from numakin.placement.model.errors import BadQuantity, PlacementError
+from numakin.placement.model.errors import PlacementError
 from numakin.process.files import read_regular, worded
+from numakin.process.hours import Hours
 
 ENVIRONMENT = "NUMAKIN_"
 
@@ -27,6 +27,10 @@ METRICS_PORT = 16862
 OpenTelemetry's), Kubernetes' own components 10248 to 10259, Ceph 6800 to 7568, node ports and the kernel's ephemeral
 ones begin at 30000.
 """
+
+
+PLUGIN_NAME = "numakin"
+"""As an NRI plugin."""
 
 
 class ConfigError(ValueError):
@@ -43,7 +47,6 @@ class Config:
     nri_socket: str = "/var/run/nri/nri.sock"
     cri_socket: str = "unix:///run/containerd/containerd.sock"
     plugin_index: str = "99"
-    plugin_name: str = "numakin"
     node_name: str = ""
     extender: str = ""
     extender_ca: str = ""
@@ -55,29 +58,16 @@ class Config:
     procfs: str = "/proc"
     reserved_cpus: str = ""
     memory_tiers: str = ""
-    shared_pool: str = "members"
-    span: str = "numa"
-    prefer_closest_numa_nodes: str = "on"
-    max_allowable_numa_nodes: float = 0
-    distribute_cpus_across_numa: str = "off"
-    distribute_cpus_across_cores: str = "off"
-    align_by_socket: str = "off"
-    max_exclusive_cpus_per_namespace: str = "none"
-    within_others: str = "off"
+    policy_options: str = ""
     vm_runtimes: str = "kata*,firecracker*,krun*,runq*,urunc*"
     podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     podresources_listen: str = "off"
-    kubelet_root: str = ""
     metrics_listen: str = f"127.0.0.1:{METRICS_PORT}"
-    heartbeat_s: float = 5.0
-    observe: str = "auto"
-    duty_cycle: float = 0.1
+    observe: str = "0.1"
     window_s: float = 10.0
     moves: str = "make"
     move_hours: str = ""
     move_budget: float = 2
-    move_group_share: float = 0.5
-    move_memory: str = "16Gi"
     replay: str = ""
     log_level: str = "info"
     log_format: str = "text"
@@ -155,9 +145,7 @@ def _converted(field: str, value: Any, where: str) -> Any:
     return value
 
 
-NUMBERS = frozenset(
-    {"max_allowable_numa_nodes", "heartbeat_s", "duty_cycle", "window_s", "move_budget", "move_group_share"}
-)
+NUMBERS = frozenset({"window_s", "move_budget"})
 
 MOST_REPLICAS = 5
 """Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
@@ -183,15 +171,8 @@ def _whole(number: float, low: int, high: float) -> bool:
     return low <= number <= high and math.isfinite(number) and number == int(number)
 
 
-def byte_limit(text: str) -> float | None:
-    """Bytes, infinite for `none`; None where the text is neither that nor a size."""
-    if text == "none":
-        return math.inf
-    try:
-        size = quantity(text)
-    except BadQuantity:
-        return None
-    return float(size) if size >= 1 else None
+def _share_or_off(text: str) -> bool:
+    return text == "off" or (bool(re.fullmatch(r"\d(\.\d+)?", text)) and 0 < float(text) <= 1)
 
 
 def _off_or_path(text: str) -> bool:
@@ -220,7 +201,6 @@ _CHECKS = (
         "the path of a unix socket, or unix:// and it",
     ),
     ("plugin_index", lambda text: re.fullmatch(r"\d\d", text), "two digits"),
-    ("plugin_name", lambda text: re.fullmatch(r"[A-Za-z0-9_.+-]+", text), "letters, digits, '_', '.', '+' and '-'"),
     ("node_name", lambda text: re.fullmatch(r"[a-z0-9.-]{0,253}", text), "a Kubernetes node's name"),
     (
         "extender",
@@ -230,37 +210,17 @@ _CHECKS = (
     ("metrics_listen", lambda text: not text or _addresses(text), "HOST:PORT, or nothing"),
     ("podresources_socket", _off_or_path, _OFF_OR_PATH),
     ("podresources_listen", _off_or_path, _OFF_OR_PATH),
-    ("shared_pool", lambda text: text in ("members", "all"), "members, all"),
-    ("span", lambda text: text in ("numa", "cache"), "numa, cache"),
-    ("prefer_closest_numa_nodes", lambda text: text in ("on", "off"), "on, off"),
-    ("distribute_cpus_across_numa", lambda text: text in ("on", "off"), "on, off"),
-    ("distribute_cpus_across_cores", lambda text: text in ("on", "off"), "on, off"),
-    ("align_by_socket", lambda text: text in ("on", "off"), "on, off"),
-    (
-        "max_allowable_numa_nodes",
-        lambda number: _whole(number, 0, math.inf),
-        "a whole number, 0 for no limit",
-    ),
-    (
-        "max_exclusive_cpus_per_namespace",
-        lambda text: re.fullmatch(r"none|\d{1,6}", text),
-        "none, or a whole number of CPUs of at most six digits",
-    ),
-    ("within_others", lambda text: text in ("on", "off"), "on, off"),
+    ("policy_options", lambda text: policy_options.parsed(text) is not None, policy_options.IN_WORDS),
     (
         "vm_runtimes",
         lambda text: re.fullmatch(r"([a-z0-9.*-]+(,[a-z0-9.*-]+)*)?", text) and len(text) <= LONGEST_HANDLERS,
         f"handlers of RuntimeClasses with commas between, * for any characters, at most {LONGEST_HANDLERS} characters",
     ),
-    ("heartbeat_s", lambda number: 0.1 <= number <= 60, "0.1 to 60 seconds"),
-    ("observe", lambda text: text in ("auto", "off"), "auto, off"),
-    ("duty_cycle", lambda number: 0 < number <= 1, "a share of time, over 0 and at most 1"),
+    ("observe", _share_or_off, "a share of time, over 0 and at most 1, or off"),
     ("window_s", lambda number: 1 <= number <= 600, "1 to 600 seconds"),
     ("moves", lambda text: text in ("make", "plan"), "make, plan"),
     ("move_hours", Hours.parse, "hours of the day in UTC, as 22:00-06:00, or nothing for always"),
     ("move_budget", lambda number: _whole(number, 0, 100), "a whole number from 0 to 100"),
-    ("move_group_share", lambda number: 0 < number <= 1, "a share of a group, over 0 and at most 1"),
-    ("move_memory", lambda text: byte_limit(text) is not None, "none, or a size such as 16Gi"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

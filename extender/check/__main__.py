@@ -1,4 +1,4 @@
-"""python -m extender.check: whether the installation works; the exit code is 0 if so, 1 if not, 3 if nobody answers."""
+"""python -m extender.check: whether the installation works; the exit code is 0 if so, 1 if not, 3 without an answer."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _COUNTED = re.compile(r"^(numakin_extender_(?:requests|over_limit)_total)\{([^}]
 
 
 class NoAnswer(Exception):
-    """Nobody answered, or not as an extender does; the text says why, and what to do."""
+    """There was no answer, or none of an extender; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,5 +158,5 @@ def _reason(bad: Exception) -> str:
 def _worded(text: str) -> str:
     try:
         return str(json.loads(text)["error"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return text.strip()[:200]

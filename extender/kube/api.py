@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import urllib3
-from kubernetes.config import ConfigException
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -82,10 +81,11 @@ class Client(Protocol):
 
 
 class Api:
-    """Thread-safe, as urllib3's pools are."""
+    """Thread-safe, as urllib3's pools are. bad_login: what the client raises where it has no credentials any more."""
 
-    def __init__(self, client: Client, agent: str = "numakin-extender") -> None:
+    def __init__(self, client: Client, agent: str = "numakin-extender", bad_login: type[Exception] = OSError) -> None:
         self._client = client
+        self._bad_login = bad_login
         self._host = client.configuration.host
         self._agent = agent
 
@@ -148,7 +148,7 @@ class Api:
             if response.status >= 400:
                 raise _refusal(response)
             yield response
-        except (urllib3.exceptions.HTTPError, ConfigException, OSError) as bad:
+        except (urllib3.exceptions.HTTPError, self._bad_login, OSError) as bad:
             raise Unreachable(f"{method} {path}: {bad}") from bad
         finally:
             if response is not None:

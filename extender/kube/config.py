@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from extender.kube.api import Api
-from extender.kube.kubeconfig import check_loaded, overheard
 from numakin.kubeconfig import BadKubeconfig, chosen
 from numakin.wire.verification import verifying
 
@@ -42,21 +44,21 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
     try:
         if kubeconfig:
             user = chosen([kubeconfig]).user
-            with overheard() as logged:
+            with _overheard() as logged:
                 config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             token, ca = str(account / "token"), str(account / "ca.crt")
             loader = InClusterConfigLoader(token, ca, environ=environment)  # type: ignore[no-untyped-call]
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
             configuration.refresh_api_key_hook = _forbearing(configuration.refresh_api_key_hook, bad_files)
-        check_loaded(configuration, user, logged)
+        _check_loaded(configuration, user, logged)
     except bad_files as bad:
         named = f"kubeconfig {kubeconfig}" if kubeconfig else f"service account {account}"
         raise BadKubeconfig(f"{named}: {' '.join(str(bad).split())}") from bad
     made = client.ApiClient(configuration)
     if configuration.verify_ssl:
         made.rest_client.pool_manager.connection_pool_kw["ssl_context"] = verifying(configuration.ssl_ca_cert)
-    return Api(made)
+    return Api(made, bad_login=config.ConfigException)
 
 
 def _forbearing(refresh: Callable[[Any], None], unusable: tuple[type[Exception], ...]) -> Callable[[Any], None]:
@@ -71,3 +73,39 @@ def _forbearing(refresh: Callable[[Any], None], unusable: tuple[type[Exception],
             _log.warning("service account token not read again", error=str(bad))
 
     return refreshed
+
+
+@contextmanager
+def _overheard() -> Iterator[list[str]]:
+    """What the package logs, by Python's root logger, where it should raise; it is kept from the log."""
+    logged: list[str] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        logged.append(record.getMessage())
+        return False
+
+    root = logging.getLogger()
+    root.addFilter(keep)
+    try:
+        yield logged
+    finally:
+        root.removeFilter(keep)
+
+
+def _check_loaded(configuration: Any, user: Mapping[str, Any], logged: Sequence[str]) -> None:
+    """Checks what the package made of a kubeconfig, since it takes much that can't work without a word. BadKubeconfig
+    when its certificates can't be used, or a login gave nothing. logged: what the package logged.
+    """
+    if configuration.ssl_ca_cert:
+        try:
+            ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        except OSError as bad:  # ssl.SSLError is one
+            raise BadKubeconfig("the certificate authority holds no certificate (PEM)") from bad
+    if configuration.cert_file:
+        try:
+            ssl.create_default_context().load_cert_chain(configuration.cert_file, configuration.key_file)
+        except OSError as bad:
+            why = bad.reason if isinstance(bad, ssl.SSLError) and bad.reason else "no PEM"
+            raise BadKubeconfig(f"client certificate and key can't be used together: {why}") from bad
+    if "exec" in user and not (configuration.api_key or configuration.cert_file):
+        raise BadKubeconfig(f"the user's exec command gave no credentials; run it by hand: {', '.join(logged)}")

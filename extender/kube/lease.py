@@ -3,7 +3,7 @@
 The holder renews; the others poll, and take the Lease over when its holder has not renewed it for its whole duration,
 by *their own* clock since they saw the last change (no two clocks are compared). Writes carry the resourceVersion that
 was read, so that of several takers one wins. A holder that could not renew within its deadline stops writing by itself,
-well before anyone may take over.
+well before another replica may take over.
 """
 
 from __future__ import annotations

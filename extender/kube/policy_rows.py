@@ -77,7 +77,7 @@ class _Reading:
         self._peers = 0
 
     def selector(self, given: _LabelSelector | None) -> Selector | None:
-        """None where it is about everybody, or too long."""
+        """None where it is about all pods, or too long."""
         if given is None or given.terms == 0:
             return None
         if given.terms > TERMS_OF_SELECTOR:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from extender.state import told_groups
+from extender.state import node_domains, told_groups
 from extender.state.pod_json import (
     NO_RESOURCES,
     Container,
@@ -27,7 +27,7 @@ from extender.state.pod_json import (
     controller,
     scheduled_with,
 )
-from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, owner_row
+from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, ServiceRow, owner_row
 from numakin.placement.model.workload import NODE, top_owner
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
@@ -96,7 +96,7 @@ class _Volume(msgspec.Struct, rename="camel"):
     ephemeral: msgspec.Raw = _NULL
 
 
-class _PodSpec(msgspec.Struct, rename="camel"):
+class PodSpec(msgspec.Struct, rename="camel"):
     node_name: str | None = None
     service_account_name: str = ""
     host_network: bool | None = None
@@ -113,7 +113,9 @@ class _PodSpec(msgspec.Struct, rename="camel"):
     volumes: list[_Volume] | None = None
 
 
-class _PodCondition(msgspec.Struct, rename="camel"):
+class PodCondition(msgspec.Struct, rename="camel"):
+    """Of a pod, or of a group of pods. number: another for each, never 0."""
+
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -122,7 +124,6 @@ class _PodCondition(msgspec.Struct, rename="camel"):
 
     @property
     def number(self) -> int:
-        """Never 0."""
         return 1 + crc32(f"{self.last_transition_time} {self.reason} {self.message}".encode())
 
 
@@ -134,19 +135,23 @@ class _PodStatus(msgspec.Struct, rename="camel"):
     allocated_resources: dict[str, str | int | float] | None = None
     resources: Resources | None = None
     nominated_node_name: str | None = None
-    conditions: list[_PodCondition] | None = None
+    conditions: list[PodCondition] | None = None
 
     @property
     def unscheduled(self) -> int:
         refused = (each for each in self.conditions or () if each.type == "PodScheduled" and each.status == "False")
         return next((condition.number for condition in refused), 0)
 
+    @property
+    def ready(self) -> bool:
+        return any(each.type == "Ready" and each.status == "True" for each in self.conditions or ())
+
 
 class PodObject(msgspec.Struct):
     """A pod as the API server sends it, reduced."""
 
     metadata: Metadata
-    spec: _PodSpec
+    spec: PodSpec
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
@@ -220,9 +225,10 @@ class PodRows:
             unscheduled=status.unscheduled if member else 0,
             gated=bool(spec.scheduling_gates),
             own_terms=member and _own_terms(spec),
+            ready=member and status.ready,
         )
 
-    def _containers(self, spec: _PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
+    def _containers(self, spec: PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
         init = _as_given(spec.init_containers, status.init_container_statuses)
         regular = _as_given(spec.containers, status.container_statuses)
         key = (_key(init), _key(regular))
@@ -252,7 +258,8 @@ def uid_of(metadata: Metadata) -> str:
     return hashed if owned else metadata.uid
 
 
-def node_row(node: NodeObject) -> NodeRow:
+def node_row(node: NodeObject, near: Sequence[str] = ()) -> NodeRow:
+    """near: the labels by which nodes are near each other."""
     return NodeRow(
         name=node.metadata.name,
         uid=node.metadata.uid,
@@ -262,6 +269,8 @@ def node_row(node: NodeObject) -> NodeRow:
         addresses=tuple(address.address for address in node.status.addresses or ()),
         closed=bool(node.spec.unschedulable)
         or any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints or ()),
+        cordoned=bool(node.spec.unschedulable),
+        near=node_domains.values(node.metadata.labels or _NOTHING, near),
     )
 
 
@@ -311,7 +320,7 @@ def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
     )
 
 
-def _own_terms(spec: _PodSpec) -> bool:
+def _own_terms(spec: PodSpec) -> bool:
     """What kube-scheduler holds to; what is only preferred is none."""
     affinity = spec.affinity or _Affinity()
     of_pods = (affinity.pod_affinity, affinity.pod_anti_affinity)
@@ -333,7 +342,7 @@ def _given_raw(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
 
-def _texts(spec: _PodSpec) -> Iterator[str]:
+def _texts(spec: PodSpec) -> Iterator[str]:
     """Values and arguments of all containers."""
     for container in (*(spec.containers or ()), *(spec.init_containers or ())):
         for variable in msgspec.json.decode(container.env, type=list[_Variable] | None) or ():
@@ -353,7 +362,7 @@ def _read_here(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
     given = annotations or _NOTHING
     ours = {key: value for key, value in given.items() if DOMAIN in key.partition("/")[0]}
     if opted_in(ours):
-        ours |= {key: given[key] for key in (*katalyst.KEYS, *told_groups.SIZES) if key in given}
+        ours |= {key: given[key] for key in (*katalyst.KEYS, *told_groups.SIZES, told_groups.VOLCANO) if key in given}
     return ours or _NOTHING
 
 
@@ -365,3 +374,22 @@ def _owner(metadata: Metadata) -> OwnerRow | None:
     kind, name = top_owner(owner.kind, owner.name, metadata.labels or _NOTHING)
     uid = owner.uid if (kind, name) == (owner.kind, owner.name) else ""
     return owner_row(intern(kind), intern(name), uid)
+
+
+class _ServiceSpec(msgspec.Struct):
+    type: str = ""
+    selector: dict[str, str] | None = None
+
+
+class ServiceObject(msgspec.Struct):
+    """A Service as the API server sends it, reduced."""
+
+    metadata: Metadata
+    spec: _ServiceSpec = msgspec.field(default_factory=_ServiceSpec)
+
+
+def service_row(service: ServiceObject) -> ServiceRow:
+    """Without a selector where the name leads out of the cluster."""
+    spec = service.spec
+    selector = spec.selector if spec.type != "ExternalName" else None
+    return ServiceRow(service.metadata.namespace, service.metadata.name, selector or {})

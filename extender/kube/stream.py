@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from extender.kube.api import ApiError
-from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, node_row, uid_of
-from extender.kube.service_rows import ServiceObject, service_row
+from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, ServiceObject, node_row, service_row, uid_of
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 
 LARGEST_FRAME = 16 * 1024 * 1024
@@ -133,8 +133,10 @@ def pods(*, service_names: bool = False) -> Resource[PodRow]:
     return resource("/api/v1/pods", PodObject, rows.row, key=lambda row: row.uid, gone_key=uid_of, query=running)
 
 
-def nodes() -> Resource[NodeRow]:
-    return resource("/api/v1/nodes", NodeObject, node_row, key=lambda row: row.name, gone_key=name)
+def nodes(near: Sequence[str] = ()) -> Resource[NodeRow]:
+    """near: the labels by which nodes are near each other."""
+    row = partial(node_row, near=near)
+    return resource("/api/v1/nodes", NodeObject, row, key=lambda row: row.name, gone_key=name)
 
 
 def services() -> Resource[ServiceRow]:

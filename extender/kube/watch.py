@@ -50,11 +50,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Waits after failures: those of `backoff`, of which a random half is left out, and what Retry-After asks for."""
+    """Waits after failures: those of `backoff`, of which a random half is left out, and what Retry-After asks for.
+    outage_s: the longest while the API server can't be reached or refuses.
+    """
 
     backoff: Backoff = field(default_factory=Backoff)
     watch_s: int = WATCH_S
     patience_s: float = PATIENCE_S
+    outage_s: float = OUTAGE_S
 
     def wait_s(self, failures: int, at_least_s: float = 0.0, at_most_s: float = math.inf) -> float:
         """failures: of one kind in a row. at_most_s: bounds what is doubled, not what is asked for."""
@@ -244,7 +247,7 @@ class ListWatch(Generic[Row]):
         at_least_s = bad.retry_after_s if isinstance(bad, ApiError) else 0.0
         # The first 410 is the ordinary end of a long silence: listing anew at once is right.
         at_once = self._code == GONE and self._alike == 1
-        at_most_s = math.inf if self._code == ABSENT else OUTAGE_S
+        at_most_s = math.inf if self._code == ABSENT else self._pace.outage_s
         wait_s = 0.0 if at_once else self._pace.wait_s(self._alike, at_least_s, at_most_s)
         self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
         _log.warning("watch interrupted", path=self._resource.path, error=str(bad), again_in_s=round(wait_s, 1))

@@ -1,5 +1,5 @@
-"""Workloads that an operator's `spec.edges` name before they have pods: a plan keeps a slot for each, so that who comes
-first is not placed as if nobody followed.
+"""Workloads that an operator's `spec.edges` name before they have pods: a plan keeps a slot for each, so that the
+first pod is not placed as if no pod followed.
 
 Nothing is known of them but with whom they will talk. Each is taken for one replica that asks for what the median
 workload of its group does, until its own pods are seen.

@@ -1,7 +1,7 @@
 """Where a group's workloads should live in the cluster, settled ahead of their arrival: `numakin.placement.plan.plan`
 over the NUMA nodes of several machines.
 
-Whoever sends each newcomer to its heaviest peers gives early arrivals the wrong slots, and cuts a group that no NUMA
+Sending each newcomer to its heaviest peers would give early arrivals the wrong slots, and cut a group that no NUMA
 node holds wherever one happened to be full. So the group's known traffic is partitioned over the NUMA nodes of a few
 machines, those with members and those with most room, with a slot for each replica expected. Members that run stay
 where they are: the plan is made around them.
@@ -9,13 +9,14 @@ where they are: the plan is made around them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from extender.state.columns.cells import Cells
 from extender.state.columns.free_room import NumaPlace
+from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains
 from extender.state.node_view import NodeView
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.planner import kept_or_replaced
@@ -55,16 +56,18 @@ def make_plan(
     *,
     previous: GroupPlan | None = None,
     unseen: str = "",
+    domains: NodeDomains = NO_DOMAINS,
 ) -> GroupPlan:
     """views: of the machines to consider (`roomiest`). members: the workload of each reservation key. kept: the room
     that other groups' plans count on. unseen: the group, where none of its traffic was seen yet: then it is not known
-    how much of other groups is still to come, and their NUMA nodes count as far, as in `strangers`. Same arguments,
-    same plan.
+    how much of other groups is still to come, and their NUMA nodes count as far, as in `strangers`. domains: which
+    machines are near each other. Same arguments, same plan.
     """
     parts = [problem_of(view.machine, view.occupancy, members, workloads, weights) for view in views]
     places = [NumaPlace(view.name, cpu_node) for view in views for cpu_node in view.machine.cpu_nodes]
     wide = _wide(views, members)
-    problem = _side_by_side(parts, [workload.replicas - wide[workload.name] for workload in workloads])
+    between = _between([view.name for view in views], domains)
+    problem = _side_by_side(parts, [workload.replicas - wide[workload.name] for workload in workloads], between)
     capacity = [_less(room, kept.get(at)) for room, at in zip(problem.capacity, places, strict=True)]
     problem = replace(problem, capacity=capacity)
     if unseen:
@@ -112,13 +115,25 @@ def _ordered(problem: PartitionProblem, places: Sequence[NumaPlace]) -> tuple[Pa
 
 
 def roomiest(
-    views: Sequence[NodeView], here: Mapping[str, int], kept: Mapping[NumaPlace, CpuAndMemory], need: int
+    views: Sequence[NodeView],
+    here: Mapping[str, int],
+    kept: Mapping[NumaPlace, CpuAndMemory],
+    need: int,
+    domains: NodeDomains = NO_DOMAINS,
 ) -> list[NodeView]:
-    """The machines to consider: those where members are, the most first, then those with the largest room on one NUMA
-    node, until together they have ROOMY times the need. here: members by node. need: millicores.
+    """The machines to consider: those where members are, the most first, then those near them, else those of the
+    nearest domain that holds all where no machine does, and of these those with the largest room on one NUMA node,
+    until together they have ROOMY times the need. here: members by node. need: millicores.
     """
     free = {view.name: _free(view, kept) for view in views}
-    ranked = sorted(views, key=lambda view: (-here.get(view.name, 0), -max(free[view.name], default=0.0), view.name))
+    most = max(here, key=lambda name: (here[name], name), default="")
+    beside = () if here else _holding({name: sum(row) for name, row in free.items()}, need, domains)
+
+    def rank(view: NodeView) -> tuple[float | str, ...]:
+        near = domains.nearness(most, view.name) if most else float(view.name in beside)
+        return -here.get(view.name, 0), -near, -max(free[view.name], default=0.0), view.name
+
+    ranked = sorted(views, key=rank)
     chosen: list[NodeView] = []
     bins, left = 0, ROOMY * need
     for view in ranked:
@@ -130,8 +145,30 @@ def roomiest(
     return chosen
 
 
+def _holding(free: Mapping[str, float], need: int, domains: NodeDomains) -> Collection[str]:
+    """The nodes of the nearest domain that has room for all, the roomiest of those alike; none where one node has, or
+    no domain.
+    """
+    if any(room >= need for room in free.values()):
+        return ()
+    for level in range(len(domains.keys)):
+        of_domain: defaultdict[NodeDomain, list[str]] = defaultdict(list)
+        for node in sorted(free):
+            if (there := domains.of(node)) and (domain := there[level]) is not None:
+                of_domain[domain].append(node)
+        roomy = max(of_domain.values(), key=lambda nodes: sum(free[node] for node in nodes), default=[])
+        if roomy and sum(free[node] for node in roomy) >= need:
+            return roomy
+    return ()
+
+
+def _between(names: Sequence[str], domains: NodeDomains) -> list[list[float]]:
+    """How near each machine is to each other one, as closeness between NUMA nodes has it."""
+    return [[domains.nearness(one, other) if one != other else 0.0 for other in names] for one in names]
+
+
 def _free(view: NodeView, kept: Mapping[NumaPlace, CpuAndMemory]) -> list[float]:
-    """Thousandths of a CPU that nobody counts on, by NUMA node; none where pressure or the like makes it special, or
+    """Thousandths of a CPU that no pod counts on, by NUMA node; none where pressure or the like makes it special, or
     it is hot.
     """
     columns = Cells(*view.table) if view.table is not None else None
@@ -154,13 +191,15 @@ def _wide(views: Sequence[NodeView], members: Mapping[str, str]) -> Counter[str]
     return wide
 
 
-def _side_by_side(parts: Sequence[PartitionProblem], counts: Sequence[int]) -> PartitionProblem:
-    """One problem of several machines': nothing is near across them."""
-    bins = sum(part.bins for part in parts)
-    nearness: list[list[float]] = []
-    for part in parts:
-        before = len(nearness)
-        nearness += [[*[0.0] * before, *row, *[0.0] * (bins - before - part.bins)] for row in part.nearness]
+def _side_by_side(
+    parts: Sequence[PartitionProblem], counts: Sequence[int], between: Sequence[Sequence[float]]
+) -> PartitionProblem:
+    """One problem of several machines'. between: how near each is to each other one."""
+    nearness = [
+        [near for to, other in enumerate(parts) for near in (row if to == at else [between[at][to]] * other.bins)]
+        for at, part in enumerate(parts)
+        for row in part.nearness
+    ]
     pinned = [[count for part in parts for count in part.pinned[kind]] for kind in range(len(counts))]
     return PartitionProblem(
         sizes=parts[0].sizes,

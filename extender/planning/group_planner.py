@@ -13,6 +13,7 @@ from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
 from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
+from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
 from numakin.placement.model.demand import Demand, counted
@@ -78,19 +79,35 @@ class GroupPlanner:
         self._awaited: frozenset[str] = frozenset()
 
     def plans_or_none(
-        self, known: ClusterTraffic, views: Sequence[NodeView], workloads: Mapping[str, str], specs: Specs, now: float
+        self,
+        known: ClusterTraffic,
+        views: Sequence[NodeView],
+        workloads: Mapping[str, str],
+        specs: Specs,
+        now: float,
+        *,
+        domains: NodeDomains = NO_DOMAINS,
     ) -> Plans:
-        """As `plans`; none where that raises: newcomers then follow their kin, by what is known now."""
+        """Where each group's pods should be; none where planning raises: newcomers then follow their kin, by what is
+        known now.
+        """
         try:
-            return self.plans(known, views, workloads, specs, now)
+            return self.plans(known, views, workloads, specs, now, domains=domains)
         except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used
             _log.exception("not planned")
             return {}
 
     def plans(
-        self, known: ClusterTraffic, views: Sequence[NodeView], workloads: Mapping[str, str], specs: Specs, now: float
+        self,
+        known: ClusterTraffic,
+        views: Sequence[NodeView],
+        workloads: Mapping[str, str],
+        specs: Specs,
+        now: float,
+        *,
+        domains: NodeDomains = NO_DOMAINS,
     ) -> Plans:
-        """views: of the live nodes. workloads: by pod uid."""
+        """views: of the live nodes. workloads: by pod uid. domains: which nodes are near each other."""
         placed = _placed(views, workloads)
         coming = awaited.awaited(known)
         peers = _with_silent(known, awaited.edges(known, coming))
@@ -107,7 +124,7 @@ class GroupPlanner:
             weights = _weights(names, peers, specs.get(group, NOTHING))
             plan = self._made(
                 names, weights, views, placed,
-                before=before.plan if before else None, unseen="" if seen & {*names} else group,
+                before=before.plan if before else None, unseen="" if seen & {*names} else group, domains=domains,
             )  # fmt: skip
             self._plans[group] = Made(plan, now, self._asked(names, placed))
         return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
@@ -141,7 +158,7 @@ class GroupPlanner:
         return groups
 
     def _comes(self, names: list[str], placed: SlotHolders) -> bool:
-        """Whether anybody of the group is still to come, of workloads that have had pods."""
+        """Whether any pod of the group is still to come, of workloads that have had pods."""
         return any(self._expected[name].replicas > placed.counts[name] for name in names if name not in self._awaited)
 
     def _due(self, names: list[str], made: Made | None, placed: SlotHolders, now: float) -> bool:
@@ -168,6 +185,7 @@ class GroupPlanner:
         *,
         before: GroupPlan | None,
         unseen: str,
+        domains: NodeDomains,
     ) -> GroupPlan:
         expected = {name: self._expected[name] for name in names}
         members = {key: name for key, name in placed.members.items() if name in expected}
@@ -176,8 +194,9 @@ class GroupPlanner:
         workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
         return make_plan(
-            roomiest(views, here, kept, need), workloads, weights, members, kept, previous=before, unseen=unseen
-        )
+            roomiest(views, here, kept, need, domains), workloads, weights, members, kept,
+            previous=before, unseen=unseen, domains=domains,
+        )  # fmt: skip
 
     def _kept(self, but: Collection[str], placed: SlotHolders) -> dict[NumaPlace, CpuAndMemory]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""

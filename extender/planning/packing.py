@@ -1,18 +1,25 @@
 """Where the pods of groups that wait for nodes should go together: best fit by whole groups.
 
-Pod by pod, whoever comes first takes the room that another group needs to be whole. So all groups that wait are packed
+Pod by pod, the first one takes the room that another group needs to be whole. So all groups that wait are packed
 at once, those that have members already and cannot choose first, then the largest first. A group goes to the NUMA node
 that holds all of it and has least left over; else to the node that holds it, over the fewest NUMA nodes and those on
-which most of it is on one; else to the fewest nodes. Where a group is cut, its pods are taken in such an order that
-those that talk with each other are on one side, or, where nothing is known of that, workload by workload, the smallest
-first: as much as possible of what talks then fits beside each other.
+which most of it is on one; else to the fewest nodes of the nearest domain that holds it (a rack, a zone); else to the
+fewest nodes, as near each other as there is room. Where some are cut so, others might have been whole on what their
+pieces take. So there are several plans, in which those that a NUMA node holds go before those that are cut, or do not,
+or all are as they were planned before; the one counts that brings the groups together most.
+
+Where a group is cut, its pods are taken in such an order that those that talk with each other are on one side, or,
+where nothing is known of that, workload by workload, the smallest first: as much as possible of what talks then fits
+beside each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -20,19 +27,28 @@ import numpy as np
 from extender.planning.group_plan import Vacancy
 from extender.state.columns.arrays import Bools, Floats
 from extender.state.columns.free_room import FreeRoom, NumaPlace
+from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains
 from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_GROUPS = 500
 """Groups of one plan, the largest first, some 0.1 ms each: the pods of the others are placed one by one."""
 
 LEAST = 1
-"""Millicores that a NUMA node has free for a pod that asks for none: those without any take nobody."""
+"""Millicores that a NUMA node has free for a pod that asks for none: those without any take no pod."""
+
+NODE_WORTH = 0.3
+"""What two pods are worth to each other on a node, where on one NUMA node it is 1."""
 
 NODES_TRIED = 8
 """Nodes on which a group that no NUMA node holds is tried, pod by pod: sums may fit where the pods do not."""
 
+EVERYWHERE: Bools | None = None
+
 NOTHING: Mapping[NumaPlace, CpuAndMemory] = {}
 NO_SLOTS: Mapping[str, Sequence[Vacancy]] = {}
+NOWHERE: Mapping[str, NumaPlace] = {}
+
+EPSILON = 1e-9
 
 Pulls = Mapping[str, Mapping[str, float]]
 """What two workloads exchange, by both."""
@@ -50,9 +66,10 @@ class Pod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is still to come of a group. beyond: of members that are not to be planned yet, but have to find room as
-    well. here: how many members are on each NUMA node. barred: nodes where it may not go. priority: its highest. grows:
-    more of it was created a moment ago, so that it is not known how large it will be.
+    """What is still to come of a group. beyond: of members that may come, and have to find room as well. here: how many
+    members are on each NUMA node. barred: nodes where it may not go. priority: its highest. grows: more of it was
+    created a moment ago, so that it is not known how large it will be. later: pods that are about to be created: they
+    are planned beside the others, and no group of the same plan gets their room.
     """
 
     group: str
@@ -62,10 +79,16 @@ class Coming:
     barred: frozenset[str] = frozenset()
     priority: int = 0
     grows: bool = False
+    later: Sequence[Pod] = ()
+
+    @property
+    def all(self) -> list[Pod]:
+        """Those that are planned."""
+        return [*self.pods, *self.later]
 
     @property
     def asks(self) -> CpuAndMemory:
-        return sum(pod.asks[0] for pod in self.pods), sum(pod.asks[1] for pod in self.pods)
+        return _sum(self.all)
 
 
 def pack(
@@ -74,52 +97,237 @@ def pack(
     pulls: Pulls = NO_PULLS,
     held: Mapping[NumaPlace, CpuAndMemory] = NOTHING,
     slots: Mapping[str, Sequence[Vacancy]] = NO_SLOTS,
+    *,
+    domains: NodeDomains = NO_DOMAINS,
+    before: Mapping[str, NumaPlace] = NOWHERE,
 ) -> dict[str, dict[str, NumaPlace]]:
-    """By group the place of each pod; without pods for which there is no room. held: what these groups have of the room
-    that is not free. slots: by workload, as a plan by known traffic has them. Same arguments, same places.
+    """By group the place of each pod, of those to come too; without pods for which there is no room. held: what these
+    groups have of the room that is not free. slots: by workload, as a plan by known traffic has them. domains: which
+    nodes are near each other. before: by pod, as they were packed last. Same arguments, same places.
     """
-    packed: dict[str, dict[str, NumaPlace]] = {}
     index = {name: at for at, name in enumerate(rooms.nodes)}
     for place, (cpu, memory) in held.items():
         if (node := index.get(place.node)) is not None:
             at = rooms.numa_node[node] == place.numa_node
             rooms.cpu[node, at] += cpu
             rooms.memory[node, at] += memory
+    plan = _Plan(_Given(rooms, index, _Areas(rooms.nodes, domains), pulls, slots, before))
     order = sorted(groups, key=lambda coming: (-coming.priority, not coming.here, -coming.asks[0], coming.group))
-    for coming in order[:MOST_GROUPS]:
-        packed[coming.group] = _Packing(rooms, index, coming, pulls).places(slots)
-    return packed
+    for _, alike in groupby(order[:MOST_GROUPS], key=lambda coming: coming.priority):
+        plan.add([*alike])
+    return plan.packed
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What `pack` is given. index: of each node in rooms."""
+
+    rooms: FreeRoom
+    index: Mapping[str, int]
+    areas: _Areas
+    pulls: Pulls
+    slots: Mapping[str, Sequence[Vacancy]]
+    before: Mapping[str, NumaPlace]
+
+
+class _Plan:
+    """Of the groups of one priority after the other. packed: by group the place of each pod."""
+
+    def __init__(self, given: _Given) -> None:
+        self._given, self._rooms = given, given.rooms
+        self.packed: dict[str, dict[str, NumaPlace]] = {}
+
+    def add(self, groups: Sequence[Coming]) -> None:
+        """groups: of one priority, those with members first, then the largest first."""
+        begun, others = ([coming for coming in groups if bool(coming.here) is here] for here in (True, False))
+        ways = [lambda: self._whole_first(others), lambda: self._in_turn(others)]
+        if any(pod.uid in self._given.before for coming in others for pod in coming.pods):
+            ways.append(lambda: self._as_before(others))
+
+        def after(pack_begun: Callable[[Sequence[Coming]], None]) -> Callable[[], None]:
+            def way() -> None:
+                pack_begun(begun)
+                self._best(others, ways)
+
+            return way
+
+        self._best(groups, (after(self._as_before), *((after(self._in_turn),) if begun else ())))
+
+    def _best(self, groups: Sequence[Coming], ways: Iterable[Callable[[], None]]) -> None:
+        """Goes the way that brings the groups together most, the first of those alike."""
+        start, best = self._state(), -1.0
+        for way in ways:
+            self._restore(start)
+            way()
+            worth = sum(_together(coming, self.packed[coming.group]) for coming in groups)
+            if worth > best + EPSILON:
+                best, kept = worth, self._state()
+            if worth > len(groups) - EPSILON:
+                break
+        self._restore(kept)
+
+    def _in_turn(self, groups: Iterable[Coming]) -> None:
+        for coming in groups:
+            self.packed[coming.group] = _Packing(self._given, coming).places()
+
+    def _whole_first(self, groups: Iterable[Coming]) -> None:
+        """Those first that a NUMA node holds."""
+        cut = []
+        for coming in groups:
+            whole = _Packing(self._given, coming).whole()
+            self.packed[coming.group] = whole
+            if not whole:
+                cut.append(coming)
+        self._in_turn(cut)
+
+    def _as_before(self, groups: Sequence[Coming]) -> None:
+        """Each pod where it was planned last, as far as there is room, then the others."""
+        packings = [_Packing(self._given, coming) for coming in groups]
+        for coming, packing in zip(groups, packings, strict=True):
+            if coming.here or not coming.grows:
+                packing.stay()
+        for coming, packing in zip(groups, packings, strict=True):
+            self.packed[coming.group] = packing.places()
+
+    def _state(self) -> tuple[Floats, Floats, Floats, dict[str, dict[str, NumaPlace]]]:
+        rooms = self._rooms
+        return rooms.cpu.copy(), rooms.memory.copy(), rooms.groups.copy(), dict(self.packed)
+
+    def _restore(self, state: tuple[Floats, Floats, Floats, dict[str, dict[str, NumaPlace]]]) -> None:
+        self._rooms.cpu[:], self._rooms.memory[:], self._rooms.groups[:] = state[:3]
+        self.packed = dict(state[3])
+
+
+@dataclass(frozen=True)
+class _Areas:
+    """nodes: their names."""
+
+    nodes: Sequence[str]
+    domains: NodeDomains
+
+    @cached_property
+    def by_domain(self) -> dict[NodeDomain, Bools]:
+        """The nodes of each domain."""
+        found: dict[NodeDomain, Bools] = {}
+        for at, node in enumerate(self.nodes):
+            for domain in self.domains.of(node):
+                if domain is not None:
+                    found.setdefault(domain, np.zeros(len(self.nodes), dtype=np.bool_))[at] = True
+        return found
+
+    def around(self, node: str) -> list[Bools]:
+        """The nodes that are near this one, the nearest first."""
+        near = dict.fromkeys(self.domains.of(node))
+        return [self.by_domain[domain] for domain in near if domain in self.by_domain]
 
 
 class _Packing:
     """Of one group."""
 
-    def __init__(self, rooms: FreeRoom, index: Mapping[str, int], coming: Coming, pulls: Pulls) -> None:
-        self._rooms, self._index, self._coming, self._pulls = rooms, index, coming, pulls
+    def __init__(self, given: _Given, coming: Coming) -> None:
+        self._coming, self._rooms, self._index = coming, given.rooms, given.index
+        self._areas, self._pulls, self._slots, self._before = given.areas, given.pulls, given.slots, given.before
+        rooms = given.rooms
+        self._within: Bools | None = None
         self._cpu, self._memory = rooms.cpu.reshape(-1), rooms.memory.reshape(-1)
         self._places: dict[str, NumaPlace] = {}
         self._width = rooms.cpu.shape[1]
 
-    def places(self, slots: Mapping[str, Sequence[Vacancy]]) -> dict[str, NumaPlace]:
-        left = list(self._coming.pods)
-        if self._coming.here:
+    def whole(self) -> dict[str, NumaPlace]:
+        """All on one NUMA node; nowhere where none holds it."""
+        pods = self._coming.all
+        if (home := self._home(self._with_beyond(pods))) is not None:
+            self._take(pods, home)
+        return self._places
+
+    def stay(self) -> None:
+        """Those where they were planned last that have room there."""
+        for pod in self._coming.pods:
+            place = self._before.get(pod.uid)
+            at = self._position(place) if place is not None else None
+            if at is not None and self._holds(pod.asks, at):
+                self._take([pod], at)
+
+    def places(self) -> dict[str, NumaPlace]:
+        """All, with those that stay."""
+        left = [pod for pod in self._coming.all if pod.uid not in self._places]
+        if self._members():
             left = self._beside_members(left)
         elif (home := self._home(self._with_beyond(left))) is not None:
             left = self._take(left, home)
         else:
-            left = self._in_slots(left, slots)
-        nodes = 0
-        while left and nodes < NODES_TRIED:
+            left = self._in_slots(left)
+        self._over_nodes(left)
+        return self._places
+
+    def _members(self) -> Counter[NumaPlace]:
+        """Those that are there, and those that are planned so far."""
+        return Counter(self._places.values()) + Counter(self._coming.here)
+
+    def _over_nodes(self, left: list[Pod]) -> None:
+        """On one node, else on those of the nearest domain that holds it, else on any, near each other."""
+        around, holding = self._around(), self._holding(left)
+        tries: list[tuple[int, Bools | None]] = []
+        if around:
+            tries = [(most, area) for most in (1, NODES_TRIED) for area in around]
+        elif holding:
+            tries = [(1, self._roomy(left)), *((NODES_TRIED, area) for area in holding)]
+        for most, within in tries:
+            before = self._state()
+            if not self._on_nodes(left, most, within):
+                return
+            self._restore(before)
+        if not around:
+            left = self._on_nodes(left, 1, EVERYWHERE)
+        for within in (*self._around(), EVERYWHERE):
+            left = self._on_nodes(left, NODES_TRIED, within)
+
+    def _around(self) -> list[Bools]:
+        """The nodes near that on which most of it is, the nearest first; none where none of it is anywhere."""
+        there = Counter(place.node for place in self._places.values())
+        for place, count in self._coming.here.items():
+            there[place.node] += count
+        most = max(there, key=lambda node: (there[node], node), default="")
+        return self._areas.around(most)
+
+    def _roomy(self, left: Sequence[Pod]) -> Bools:
+        """The nodes that have room for all, as far as sums tell."""
+        cpu, memory = self._with_beyond(left)
+        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1)
+        roomy: Bools = (free >= cpu) & (self._rooms.memory.sum(axis=1) >= memory)
+        return roomy
+
+    def _holding(self, left: Sequence[Pod]) -> list[Bools]:
+        """The domains whose nodes have room for all as far as sums tell, the nearest first, of those alike those where
+        it takes the fewest nodes, and then with least left over.
+        """
+        if not left or not self._areas.domains.of_node:
+            return []
+        cpu, memory = self._with_beyond(left)
+        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1)
+        holds = self._rooms.memory.sum(axis=1)
+        roomy = [
+            (domain[0], _fewest(free[there], cpu), float(free[there].sum()), int(there.argmax()), there)
+            for domain, there in self._areas.by_domain.items()
+            if free[there].sum() >= cpu and holds[there].sum() >= memory
+        ]
+        return [there for *_, there in sorted(roomy, key=lambda row: row[:4])[:NODES_TRIED]]
+
+    def _on_nodes(self, left: list[Pod], most: int, within: Bools | None) -> list[Pod]:
+        """On so many nodes at most, of these; who does not fit there is left."""
+        self._within, nodes = within, 0
+        while left and nodes < most:
             before, nodes = len(left), nodes + 1
             left = self._on_next_node(left)
             if len(left) == before:
                 break
-        return self._places
+        self._within = None
+        return left
 
-    def _in_slots(self, left: list[Pod], slots: Mapping[str, Sequence[Vacancy]]) -> list[Pod]:
+    def _in_slots(self, left: list[Pod]) -> list[Pod]:
         """Where the plan by traffic has them."""
         vacant = {
-            name: [place for place, count in slots.get(name, ()) for _ in range(count)]
+            name: [place for place, count in self._slots.get(name, ()) for _ in range(count)]
             for name in {pod.workload for pod in left}
         }
         rest = []
@@ -142,14 +350,14 @@ class _Packing:
         return bool(self._cpu[at] >= max(LEAST, asks[0]) and self._memory[at] >= asks[1])
 
     def _with_beyond(self, pods: Sequence[Pod]) -> CpuAndMemory:
-        more = self._coming.beyond
-        return sum(pod.asks[0] for pod in pods) + more[0], sum(pod.asks[1] for pod in pods) + more[1]
+        (cpu, memory), more = _sum(pods), self._coming.beyond
+        return cpu + more[0], memory + more[1]
 
     def _beside_members(self, left: list[Pod]) -> list[Pod]:
         """Where most members are first, then on the other NUMA nodes of these nodes; or all of it elsewhere on one NUMA
         node, where more pairs are together so.
         """
-        here, members = Counter[str](), self._coming.here
+        here, members = Counter[str](), self._members()
         for place, count in members.items():
             here[place.node] += count
         before, coming = self._state(), left
@@ -159,9 +367,8 @@ class _Packing:
                 numa_node = self._rooms.numa_node.ravel()
                 order = sorted(self._of_node(node), key=lambda at: (-mine.get(int(numa_node[at]), 0), -self._cpu[at]))
                 left = self._fill(left, order)
-        beside = Counter(self._places.values()) + Counter(members)
-        apart = Counter(members).values()
-        if left and _pairs(beside.values()) + len(left) ** 2 < _pairs(apart) + len(coming) ** 2:
+        beside = self._members()
+        if left and _pairs(beside.values()) + len(left) ** 2 < _pairs(members.values()) + len(coming) ** 2:
             kept = self._state()
             self._restore(before)
             if (home := self._tightest(self._with_beyond(coming))) is not None:
@@ -190,13 +397,15 @@ class _Packing:
         for node in self._coming.barred:
             if node in self._index:
                 fits[self._of_node(node)] = False
+        if self._within is not None:
+            fits &= np.repeat(self._within, self._width)
         return fits
 
     def _on_next_node(self, left: list[Pod]) -> list[Pod]:
         """On the node that holds the most of it, over the fewest NUMA nodes; those that do not fit there are left."""
-        if self._places and (home := self._tightest(self._sum(left))) is not None:
+        if self._places and (home := self._tightest(_sum(left))) is not None:
             return self._take(left, home)
-        need = self._sum(left)[0]
+        need = self._with_beyond(left)[0]
         best: list[Pod] | None = None
         for node in self._most_promising(need):
             before = self._state()
@@ -219,7 +428,9 @@ class _Packing:
         self._places = state[2]
 
     def _most_promising(self, need: int) -> list[str]:
-        """Nodes by how much of all pairs would be on one NUMA node there, as far as CPU tells."""
+        """Nodes by how much of all pairs would be on one NUMA node there, as far as CPU tells; of those alike, those
+        near where most of it is.
+        """
         free = np.sort(np.maximum(self._rooms.cpu, 0.0), axis=1)[:, ::-1]
         before = np.cumsum(free, axis=1) - free
         taken = np.clip(need - before, 0.0, free)
@@ -227,8 +438,13 @@ class _Packing:
         for node in self._coming.barred:
             if node in self._index:
                 together[self._index[node]] = 0.0
+        if self._within is not None:
+            together[~self._within] = 0.0
         spare = free.sum(axis=1) - taken.sum(axis=1)
-        order = np.lexsort((spare, -np.round(together / max(1, need) ** 2, 6)))[:NODES_TRIED]
+        near = np.zeros(len(spare))
+        for area in self._around():
+            near += area
+        order = np.lexsort((spare, -near, -np.round(together / max(1, need) ** 2, 6)))[:NODES_TRIED]
         return [self._rooms.nodes[at] for at in order.tolist() if together[at] > 0]
 
     def _of_node(self, node: str) -> range:
@@ -266,8 +482,24 @@ class _Packing:
             self._memory[at] -= pod.asks[1]
         return []
 
-    def _sum(self, pods: Sequence[Pod]) -> CpuAndMemory:
-        return sum(pod.asks[0] for pod in pods), sum(pod.asks[1] for pod in pods)
+
+def _sum(pods: Sequence[Pod]) -> CpuAndMemory:
+    return sum(pod.asks[0] for pod in pods), sum(pod.asks[1] for pod in pods)
+
+
+def _fewest(free: Floats, need: int) -> int:
+    """How many nodes it takes, the roomiest first. free: of each node."""
+    return int(np.searchsorted(np.cumsum(np.sort(free)[::-1]), need))
+
+
+def _together(coming: Coming, places: Mapping[str, NumaPlace]) -> float:
+    """What it is worth to the group, of 1."""
+    there, on_nodes = Counter(places.values()) + Counter(coming.here), Counter[str]()
+    for place, count in there.items():
+        on_nodes[place.node] += count
+    total = sum(coming.here.values()) + len(coming.all)
+    near = (1 - NODE_WORTH) * _pairs(there.values()) + NODE_WORTH * _pairs(on_nodes.values())
+    return near / total**2
 
 
 def _pairs(counts: Iterable[int]) -> int:

@@ -24,24 +24,41 @@ class ReplicaCounts:
 
     def __init__(self) -> None:
         self._pods: Counter[tuple[str, str]] = Counter()
+        self._bound: Counter[str] = Counter()
 
     def changed(self, before: PodRow | None, after: PodRow | None) -> None:
         """None: the API server does not have it."""
-        old, new = _counted(before), _counted(after)
+        old, new = counted(before), counted(after)
         if old == new:
             return
         if new is not None:
             self._pods[new] += 1
+            self._bound += Counter((new[0],) if new[1] else ())
         if old is not None:
             self._pods[old] -= 1
             if self._pods[old] <= 0:
                 del self._pods[old]
+            self._bound -= Counter((old[0],) if old[1] else ())
 
     def on(self, node: str, workload: str) -> ReplicaCount:
         return ReplicaCount(workload, self._pods[workload, node], self._pods[workload, ""])
 
+    def total(self, workload: str) -> int:
+        """With a node or without."""
+        return self._bound[workload] + self._pods[workload, ""]
 
-def _counted(row: PodRow | None) -> tuple[str, str] | None:
+    def copy(self) -> ReplicaCounts:
+        """What changes there changes nothing here."""
+        copied = ReplicaCounts()
+        copied._pods, copied._bound = self._pods.copy(), self._bound.copy()
+        return copied
+
+    def anywhere(self, workload: str) -> ReplicaCount:
+        """bound: to any node."""
+        return ReplicaCount(workload, self._bound[workload], self._pods[workload, ""])
+
+
+def counted(row: PodRow | None) -> tuple[str, str] | None:
     """Its workload and its node; None for a pod that does not count."""
     if row is None or row.ended or row.leaving or not opted_in(row.annotations):
         return None

@@ -14,7 +14,6 @@ import structlog
 
 from extender.cluster import Cluster
 from extender.ledger import Nomination
-from extender.reports.credentials import server_credentials
 from extender.reports.outgoing import expect, settings
 from extender.reports.session import SessionCallbacks
 from extender.reports.streams import Identify, Streams
@@ -22,7 +21,7 @@ from numakin.placement.namespaces import Namespaces
 from numakin.process.threads import Threads
 from numakin.wire import bounds, keepalive
 from numakin.wire import report_pb2_grpc as rpc
-from numakin.wire.certificates import Renewed
+from numakin.wire.certificates import Loaded, Renewed
 from numakin.wire.keepalive import Keepalive
 
 _log = structlog.get_logger("reports")
@@ -92,7 +91,7 @@ class Server:
         for nomination in nominations:
             serving.call(partial(serving.streams.send, nomination.node, expect(nomination)))
 
-    def governed_by(self, namespaces: Namespaces) -> None:
+    def set_namespaces(self, namespaces: Namespaces) -> None:
         """Sends every enforcer what operators have set; one that is not connected gets it once it connects."""
         serving = self._serving
         if serving is not None:
@@ -142,7 +141,7 @@ class Server:
         if self._tls is None:
             self.port = server.add_insecure_port(address)
         else:
-            self.port = server.add_secure_port(address, server_credentials(self._tls))
+            self.port = server.add_secure_port(address, _server_credentials(self._tls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +156,26 @@ class _Serving:
         """On the loop's thread; nothing when that has ended."""
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(what)
+
+
+def _server_credentials(tls: Renewed) -> grpc.ServerCredentials:
+    """The certificates are asked for at each connection; those that stream already are left alone."""
+    shown = tls.current()
+
+    def newer() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal shown
+        now = tls.current()
+        if now is shown:
+            return None
+        shown = now
+        return _configuration(now)
+
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(shown),
+        newer,  # type: ignore[arg-type]  # None, for no change, is part of grpc's contract
+        require_client_authentication=bool(shown.ca),
+    )
+
+
+def _configuration(loaded: Loaded) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(loaded.key, loaded.cert)], loaded.ca or None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import grpc
@@ -14,7 +14,6 @@ from extender.ledger import Nomination
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect, settings
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks
-from extender.reports.unsent import Unsent
 from numakin.wire import bounds
 from numakin.wire import report_pb2 as pb
 from numakin.wire import report_pb2_grpc as rpc
@@ -35,6 +34,39 @@ Identify = Callable[[str], str]
 
 
 Refusal: TypeAlias = tuple[grpc.StatusCode, str]
+
+
+class Unsent:
+    """In order, and at the end None. One that is further behind than the bound has its stream ended: what waits is
+    dropped, since a peer that does not read may never do so again.
+    """
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[pb.ToEnforcer | None] = asyncio.Queue()
+        self._ended = False
+        self.behind = False
+        """Whether it was ended for that."""
+
+    async def next(self) -> pb.ToEnforcer | None:
+        return await self._queue.get()
+
+    def put(self, messages: Sequence[pb.ToEnforcer]) -> None:
+        if self._ended:
+            return
+        if self._queue.qsize() + len(messages) > bounds.UNREAD_MESSAGES:
+            self.behind = True
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self.end()
+            return
+        for message in messages:
+            self._queue.put_nowait(message)
+
+    def end(self) -> None:
+        """After what waits."""
+        if not self._ended:
+            self._ended = True
+            self._queue.put_nowait(None)
 
 
 class Streams(rpc.ReportsServicer):

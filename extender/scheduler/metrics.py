@@ -68,7 +68,12 @@ class Metrics:
             "numakin_extender_reports", "Messages of enforcers by what became of them.", ["result"],
             registry=self.registry,
         )  # fmt: skip
-
+        self.regroup_steps = Counter(
+            "numakin_extender_regroup_steps",
+            "Evictions for groups, by what came of them; of the replica that leads.",
+            ["outcome"],
+            registry=self.registry,
+        )
         self.kin_hidden = Counter(
             "numakin_extender_kin_hidden",
             "Pods whose kin's nodes were not among those to score: full, or left out by percentageOfNodesToScore.",

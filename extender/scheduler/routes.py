@@ -16,7 +16,7 @@ from extender.cluster import Cluster
 from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
-from extender.views import plan, readout, traffic_view
+from extender.views import plan, readout, regroup, traffic_view
 from extender.views.explain import explain, unknown
 
 _log = structlog.get_logger("scheduler")
@@ -76,6 +76,12 @@ def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> 
     def plans() -> Response:
         groups = {group: readout.group_room(places) for group, places in cluster.held().items()}
         return _json({"workloads": readout.plans(cluster.plans), "held": groups})
+
+    @app.get("/api/v1/regroup")
+    def regroup_groups() -> Response:
+        group = request.args.get("group", "")
+        answer = regroup.regroup(cluster.regroupings, cluster.clock(), group)
+        return _json(answer | ({"evictions": regroup.evictions(cluster, group)} if group else {}))
 
     planning = Lock()
 

@@ -68,7 +68,7 @@ class PreemptArguments:
 
 @dataclass(frozen=True, slots=True)
 class FilterRefusals:
-    """Node name -> reason. hopeless: those that evicting nobody could help."""
+    """Node name -> reason. hopeless: those that no eviction could help."""
 
     failed: Mapping[str, str] = field(default_factory=dict)
     hopeless: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class FilterRefusals:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Pods that nobody has created. names: the nodes that they may go to; None: every node that is known."""
+    """Pods that are not created. names: the nodes that they may go to; None: every node that is known."""
 
     pods: tuple[PodRow, ...]
     names: tuple[str, ...] | None
@@ -170,14 +170,14 @@ _PASSED = b'{"Nodes":null,"NodeNames":%b,"FailedNodes":{},"FailedAndUnresolvable
 
 
 def every_node(body: bytes) -> bytes:
-    """As `filter_answer` with nothing refused; BadRequest."""
+    """The answer to filter where nothing is refused: all nodes, in the form of the request. BadRequest."""
     names = _raw_names(_top(body))
     return filter_answer(arguments(body), FilterRefusals()) if names is None else _PASSED % names
 
 
 def several_nodes(body: bytes) -> bytes | None:
-    """As `every_node`, for a pod that is looked at all the same; None where no choice of nodes is offered, or Node
-    objects are.
+    """All nodes, for a pod that is decoded all the same; None where no choice of nodes is offered, or Node objects
+    are.
     """
     names = _raw_names(keys := _top(body))
     if names is None or b"," not in names:

@@ -1,4 +1,4 @@
-"""Where a group begins of which nobody knows how large it will be: where most of it can follow.
+"""Where a group begins of unknown size: where most of it can follow.
 
 A group that grows shares what is free on its NUMA node with the groups that are there already and grow as well. So the
 first member goes where that share is the largest, which is not where most is free as a whole: of many small NUMA nodes
@@ -35,8 +35,8 @@ def of_cells(there: Cells, taken: int) -> Floats:
 
 
 def predicted(machine: Machine, occupancy: Occupancy, want: Wanted, prediction: Prediction) -> float:
-    """As `of_cells`, of the NUMA node on which the pod would be; 0 where it would be on several: nobody can be near all
-    of it.
+    """Millicores for those that follow on the NUMA node on which the pod would be; 0 where it would be on several: no
+    pod can be near all of it.
     """
     if len(prediction.numa_nodes) != 1:
         return 0.0

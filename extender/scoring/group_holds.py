@@ -2,14 +2,16 @@
 have come or nothing of the group has moved for a while. Under the cluster's lock.
 
 A hold is a plan's answer for each waiting pod. What is held on a node is what those of its pods ask for that are not
-assumed there yet, since these hold their own room. It harms nobody: who may not take it is decided by `NodeTable`.
+assumed there yet, since these hold their own room. It harms no pod: who may not take it is decided by `NodeTable`.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from extender.state.columns.free_room import NumaPlace
 from numakin.placement.model.cpuset import NumaSet
@@ -18,6 +20,10 @@ from numakin.placement.state.occupancy import Reservation
 
 GROWS_S = 2.0
 """How long a group counts as growing since a pod of it was created: controllers make them by and by."""
+
+NO_MEMBERS: Mapping[str, Collection[str]] = {}
+
+NONE_TO_COME: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = {}
 
 MISSED = 2
 """Pods of a group in a row that could not be where they were planned, for which nothing more is planned on that node.
@@ -33,11 +39,37 @@ class HeldPod:
     demand: Demand
 
 
+@dataclass(frozen=True, slots=True)
+class PromisedRoom:
+    """Room for the pod that is to come in the place of one that is evicted. gone: the uid of the latter. holder: in
+    whose name it is held, the newcomer's uid once that is known.
+    """
+
+    gone: str
+    workload: str
+    place: NumaPlace
+    demand: Demand
+    holder: str
+
+    @property
+    def claimed(self) -> bool:
+        return not self.holder.startswith(_UNCLAIMED)
+
+
+_UNCLAIMED = "in place of "
+
+
+def in_place_of(uid: str) -> str:
+    """In whose name room is held for a newcomer that is not known yet."""
+    return _UNCLAIMED + uid
+
+
 @dataclass(slots=True)
 class _GroupHold:
     """uids: by node, of its planned pods. changes, created: as they were counted at moved_at and grew_at, seconds.
     lapsed: its room was given back, and nothing of it has moved since. barred: nodes where its pods could not go,
-    missed: how often lately.
+    missed: how often lately. foreseen: the nodes that the plan has it on, with those where it was already. to_come: by
+    workload, the places of pods that were not created yet.
     """
 
     changes: int
@@ -49,21 +81,35 @@ class _GroupHold:
     lapsed: bool = False
     barred: set[str] = field(default_factory=set)
     missed: int = 0
+    foreseen: frozenset[str] = frozenset()
+    to_come: dict[str, list[NumaPlace]] = field(default_factory=dict)
 
 
 class GroupHolds:
-    """given_back: how often room was given back for which nobody came."""
+    """given_back: how often room was given back for which no pod came."""
 
     def __init__(self) -> None:
         self._pods: dict[str, HeldPod] = {}
         self._groups: dict[str, _GroupHold] = {}
         self._on_node: defaultdict[str, set[str]] = defaultdict(set)
+        self._promises: dict[str, PromisedRoom] = {}
         self._lowest = 0
         self.given_back = 0
 
     def place(self, uid: str) -> NumaPlace | None:
         held = self._pods.get(uid)
         return held.place if held is not None else None
+
+    def promised(self, uid: str) -> NumaPlace | None:
+        """Where the pod comes in the place of one that was evicted for it."""
+        return next((promise.place for promise in self._promises.values() if promise.holder == uid), None)
+
+    def promise_to(self, group: str) -> PromisedRoom | None:
+        return self._promises.get(group)
+
+    def unclaimed(self) -> list[tuple[str, PromisedRoom]]:
+        """By group, of which the newcomer is not known yet."""
+        return [(group, promise) for group, promise in self._promises.items() if not promise.claimed]
 
     @property
     def any(self) -> bool:
@@ -74,6 +120,11 @@ class GroupHolds:
         """Where something is planned for the group."""
         known = self._groups.get(group)
         return known.uids.keys() if known is not None else ()
+
+    def foreseen(self, group: str) -> frozenset[str]:
+        """The nodes that the group's plan has it on, those included whose pods have come."""
+        known = self._groups.get(group)
+        return known.foreseen if known is not None else frozenset()
 
     def yielding_to(self, group: str, priority: int) -> set[str]:
         """The groups whose holds do not count for a pod of this group, with this priority: its own, and those of lower
@@ -88,9 +139,17 @@ class GroupHolds:
         known = self._groups.get(group)
         return frozenset(known.barred) if known is not None else frozenset()
 
-    def moving(self, changes: Mapping[str, int], created: Mapping[str, int], now: float, lasts_s: float) -> set[str]:
+    def moving(
+        self,
+        changes: Mapping[str, int],
+        created: Mapping[str, int],
+        now: float,
+        lasts_s: float,
+        to_come: Callable[[str], bool] = lambda _group: False,
+    ) -> set[str]:
         """The groups of which something has moved lately: they are to be planned. changes, created: of all groups that
-        wait, as `WaitingMembers` counts them.
+        wait, as `WaitingMembers` counts them. to_come: whether pods of a group are not created yet, which goes on
+        though none waits at the moment.
         """
         for group, count in changes.items():
             known = self._groups.get(group)
@@ -101,12 +160,18 @@ class GroupHolds:
                 known.changes, known.moved_at, known.lapsed = count, now, False
             if known.created != created[group]:
                 known.created, known.grew_at = created[group], now
-        for group in self._groups.keys() - changes.keys():
-            if not self._groups[group].uids:
-                del self._groups[group]
-        return {
-            group for group in changes if not (known := self._groups[group]).lapsed and now - known.moved_at < lasts_s
+        lasting = {
+            group for group, known in self._groups.items() if not known.lapsed and now - known.moved_at < lasts_s
         }
+        for group in self._groups.keys() - changes.keys():
+            known = self._groups[group]
+            if group in lasting and to_come(group):
+                known.changes = known.created = 0
+            else:
+                lasting.discard(group)
+                if not known.uids:
+                    del self._groups[group]
+        return lasting
 
     def growing(self, now: float) -> set[str]:
         """The groups of which a pod was created a moment ago."""
@@ -117,11 +182,18 @@ class GroupHolds:
         planned: Mapping[str, Mapping[str, NumaPlace]],
         demands: Mapping[str, Demand],
         priorities: Mapping[str, int],
+        members: Mapping[str, Collection[str]] = NO_MEMBERS,
+        to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = NONE_TO_COME,
     ) -> set[str]:
         """From now on it is this; nothing is held for groups that are not in it. The nodes where that is other than
-        before. demands: of each planned pod.
+        before. demands: of each planned pod. members: the nodes where each group had some when it was planned.
+        to_come: by group and workload, the places of pods that were not created by then.
         """
         touched: set[str] = set()
+        planned = {**planned}
+        for group, promise in self._promises.items():
+            planned[group] = {**planned.get(group, {}), promise.holder: promise.place}
+            demands = {**demands, promise.holder: promise.demand}
         for group in [*self._groups]:
             if group not in planned and self._groups[group].uids:
                 touched |= self._drop(group)
@@ -131,31 +203,70 @@ class GroupHolds:
             known = self._groups.get(group)
             if known is None:
                 continue
-            known.priority = priorities.get(group, 0)
+            known.priority = priorities.get(group, known.priority if group in self._promises else 0)
+            later = {workload: list(there) for workload, there in to_come.get(group, {}).items()}
+            everywhere = chain(places.values(), *later.values())
+            known.foreseen = frozenset(place.node for place in everywhere) | {*members.get(group, ())}
             before = {uid: self._pods[uid] for uids in known.uids.values() for uid in uids}
             after = {uid: HeldPod(group, place, demands[uid]) for uid, place in places.items()}
-            if before == after:
-                continue
-            touched |= self._drop(group)
-            for uid, held in after.items():
-                self._pods[uid] = held
-                known.uids.setdefault(held.place.node, set()).add(uid)
-                self._on_node[held.place.node].add(group)
-            touched |= known.uids.keys()
+            if before != after:
+                touched |= self._drop(group)
+                for uid, held in after.items():
+                    self._add(group, uid, held)
+                touched |= known.uids.keys()
+            known.to_come = later
         self._lowest = min((known.priority for known in self._groups.values() if known.uids), default=0)
         return touched
 
+    def came(self, uid: str, group: str, workload: str, demand: Demand) -> str:
+        """The pod was created: the next place of its workload that was planned for those to come is its own. The node;
+        empty: there is none, or it has one already.
+        """
+        known = self._groups.get(group)
+        places = known.to_come.get(workload) if known is not None else None
+        if not places or uid in self._pods:
+            return ""
+        place = places.pop(0)
+        self._add(group, uid, HeldPod(group, place, demand))
+        return place.node
+
+    def promise(self, group: str, promise: PromisedRoom, priority: int) -> set[str]:
+        """From now on room is held there beside what is planned. The nodes where that changes something."""
+        before = self._promises.get(group)
+        if before is not None and (before.gone, before.place) == (promise.gone, promise.place):
+            return set()
+        touched = self.withdraw(group)
+        known = self._groups.setdefault(group, _GroupHold(0, 0, -math.inf, -math.inf, priority))
+        known.priority = priority if not known.uids else known.priority
+        self._promises[group] = promise
+        self._add(group, promise.holder, HeldPod(group, promise.place, promise.demand))
+        self._lowest = min(self._lowest, known.priority)
+        return touched | {promise.place.node}
+
+    def claim(self, group: str, uid: str) -> set[str]:
+        """The waiting pod is the newcomer. As `promise`."""
+        promise = self._promises[group]
+        touched = {self.gone(uid), promise.place.node} - {""}
+        self._remove(promise.holder)
+        self._promises[group] = replace(promise, holder=uid)
+        self._add(group, uid, HeldPod(group, promise.place, promise.demand))
+        return touched
+
+    def withdraw(self, group: str) -> set[str]:
+        """Gives back what is promised: no pod comes any more. The nodes where that changes something."""
+        promise = self._promises.get(group)
+        return {self.gone(promise.holder)} - {""} if promise is not None else set()
+
     def gone(self, uid: str) -> str:
         """The pod is bound, or is no more: nothing is held for it. The node where it was planned; empty: nowhere."""
-        held = self._pods.pop(uid, None)
+        held = self._pods.get(uid)
         if held is None:
             return ""
-        known, node = self._groups[held.group], held.place.node
-        known.uids[node].discard(uid)
-        if not known.uids[node]:
-            del known.uids[node]
-            self._on_node[node].discard(held.group)
-        return node
+        promise = self._promises.get(held.group)
+        if promise is not None and promise.holder == uid:
+            del self._promises[held.group]
+        self._remove(uid)
+        return held.place.node
 
     def missed(self, uid: str) -> str:
         """The pod can't be where it was planned, by what only kube-scheduler knows. As `gone`."""
@@ -174,9 +285,15 @@ class GroupHolds:
         copied = GroupHolds()
         copied._pods = self._pods.copy()
         copied._groups = {
-            group: replace(known, uids={node: set(uids) for node, uids in known.uids.items()}, barred=set(known.barred))
+            group: replace(
+                known,
+                uids={node: set(uids) for node, uids in known.uids.items()},
+                barred=set(known.barred),
+                to_come={workload: list(places) for workload, places in known.to_come.items()},
+            )
             for group, known in self._groups.items()
         }
+        copied._promises = dict(self._promises)
         for node, groups in self._on_node.items():
             copied._on_node[node] = set(groups)
         return copied
@@ -184,10 +301,7 @@ class GroupHolds:
     def on(self, node: str, assumed: Callable[[str], bool]) -> dict[str, tuple[Reservation, ...]]:
         """What is held there, by group. assumed: whether a pod holds room of its own, by uid."""
         return {
-            group: _reservations(
-                group,
-                (held for uid in self._groups[group].uids[node] if not assumed(uid) and (held := self._pods[uid])),
-            )
+            group: _reservations(group, [self._pods[uid] for uid in self._groups[group].uids[node] if not assumed(uid)])
             for group in sorted(self._on_node.get(node, ()))
         }
 
@@ -210,6 +324,19 @@ class GroupHolds:
         """For which something is planned."""
         return sorted(group for group, known in self._groups.items() if known.uids)
 
+    def _add(self, group: str, uid: str, held: HeldPod) -> None:
+        self._pods[uid] = held
+        self._groups[group].uids.setdefault(held.place.node, set()).add(uid)
+        self._on_node[held.place.node].add(group)
+
+    def _remove(self, uid: str) -> None:
+        held = self._pods.pop(uid)
+        known, node = self._groups[held.group], held.place.node
+        known.uids[node].discard(uid)
+        if not known.uids[node]:
+            del known.uids[node]
+            self._on_node[node].discard(held.group)
+
     def _drop(self, group: str) -> set[str]:
         known = self._groups[group]
         nodes = {*known.uids}
@@ -217,15 +344,18 @@ class GroupHolds:
             self._on_node[node].discard(group)
             for uid in uids:
                 del self._pods[uid]
-        known.uids = {}
+        known.uids, known.to_come = {}, {}
         return nodes
 
 
 def _reservations(group: str, pods: Iterable[HeldPod]) -> tuple[Reservation, ...]:
-    """One for each NUMA node. They belong to no pod, so that nobody takes them for members."""
-    sums: dict[int, Demand] = {}
+    """One for each NUMA node. They belong to no pod, so that nothing takes them for members."""
+    alike: dict[tuple[int, int], list[Demand]] = {}
     for pod in pods:
-        sums[pod.place.numa_node] = sums.get(pod.place.numa_node, Demand()) + pod.demand
+        alike.setdefault((pod.place.numa_node, id(pod.demand)), []).append(pod.demand)
+    sums: dict[int, Demand] = {}
+    for (numa_node, _), demands in alike.items():
+        sums[numa_node] = sums.get(numa_node, Demand()) + demands[0].times(len(demands))
     return tuple(
         Reservation(f"held for {group} on {numa_node}", "", "", NumaSet.of((numa_node,)), demand)
         for numa_node, demand in sorted(sums.items())

@@ -44,13 +44,13 @@ class GroupMembers:
             del self._pods[group], self._totals[group]
 
 
-def member_kins(want: Wanted, groups: GroupMembers, waiting: int) -> Kins:
-    """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`. waiting: as in
-    `room`.
+def member_kins(want: Wanted, groups: GroupMembers, waiting: int, told: int = 0) -> Kins:
+    """The kin as each node's enforcer should weigh them, with the members on other nodes as `elsewhere`. waiting, told:
+    as in `room`.
     """
     group = want.group
     total = groups.total(group) if group else 0
-    rest = room(want, total, waiting)
+    rest = room(want, total, waiting, told)
     on_node = groups.nodes(group)
     # A group may be on hundreds of nodes, most of which have as many of its members: they share one value.
     alike = {members: Kin(elsewhere=float(total - members), room_milli=rest) for members in {*on_node.values()}}
@@ -58,13 +58,12 @@ def member_kins(want: Wanted, groups: GroupMembers, waiting: int) -> Kins:
     return Kins(Kin(elsewhere=float(total), room_milli=rest), near)
 
 
-def room(want: Wanted, members: int, waiting: int) -> int:
+def room(want: Wanted, members: int, waiting: int, told: int = 0) -> int:
     """CPU that the group's members still to come will ask for, in millicores: each as much as this one where the size
     was said, else what those ask for that were created and wait for a node (waiting), or more where another controller
-    says how many there will be.
+    says how many there will be (told).
     """
     if not want.opt_in.size:
-        told = want.pod.told_size - members - 1
-        return max(waiting, told * want.whole[0].pod_demand.expected_milli)
+        return max(waiting, (told - members - 1) * want.whole[0].pod_demand.expected_milli)
     # A complete group is sent as one thousandth: 0 would mean "not set", and the node would count by itself.
     return max(1, (want.opt_in.size - members - 1) * want.whole[0].pod_demand.expected_milli)

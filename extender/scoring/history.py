@@ -11,6 +11,7 @@ import numpy as np
 from extender.scoring.predict import Wanted
 from extender.state.columns.arrays import Floats, Objects
 from extender.state.kins import Kins
+from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
@@ -42,7 +43,8 @@ class Offer:
     """One answer to /prioritize. at: on the cluster's clock. names to ages: of each offered node, as `ExplainRow` has
     them; the scores are a byte each, since hundreds of answers are kept.
 
-    kin_hidden: the pod's group has members, and none of the nodes that they are on was among those to score.
+    kin_hidden: the pod's group has members, and none of the nodes that they are on was among those to score. domains:
+    which nodes were near each other.
     """
 
     want: Wanted
@@ -53,15 +55,20 @@ class Offer:
     scores: bytes
     ages: Floats
     kin_hidden: bool = False
+    domains: NodeDomains = NO_DOMAINS
 
     def row(self, at: int) -> ExplainRow:
         return ExplainRow(
             self.names[at], self.views[at], self.kins.of(self.names[at]), self.scores[at], float(self.ages[at])
         )
 
+    def beside(self, node: str) -> list[str]:
+        """Where kin are that pull the pod there from other nodes, in words."""
+        return self.domains.beside(node, self.kins)
+
     @property
     def rows(self) -> tuple[ExplainRow, ...]:
-        """Made when somebody asks: there may be thousands, and hundreds of offers are kept."""
+        """Made when it is asked for: there may be thousands, and hundreds of offers are kept."""
         return tuple(map(self.row, range(len(self.names))))
 
     def best(self, count: int) -> list[ExplainRow]:

@@ -33,11 +33,13 @@ def kins(
     spec: GroupSpec = NOTHING,
     members: Iterable[str] = (),
     waiting: int = 0,
+    told: int = 0,
 ) -> Kins:
     """As each node's enforcer should weigh them, with those on other nodes as `elsewhere`.
 
     spec: what the pod's group asks for. members: the uids of a named group's, where it gives priorities.
-    waiting: millicores of the named group's members that have no node yet.
+    waiting: millicores of the named group's members that have no node yet. told: how many it will be, as other
+    controllers say, 0: they do not.
     """
     weights = (
         _of_pod(want, known, locations)
@@ -48,13 +50,13 @@ def kins(
         alike = {uid: 1.0 for uid in members if uid != want.pod.uid and locations.node(uid) is not None}
         weights = spec.weighed(weights or alike, locations)
     if not weights:
-        return member_kins(want, groups, waiting)
+        return member_kins(want, groups, waiting, told)
     on_node: dict[str, dict[str, float]] = defaultdict(dict)
     for uid in sorted(weights):
         on_node[locations.node(uid) or ""][uid] = weights[uid]
     total = sum(weights.values())
     present = groups.total(want.group) if want.group else len(_members(want, known, locations))
-    rest = room(want, present, waiting)
+    rest = room(want, present, waiting, told)
     near = {node: Kin(there, max(0.0, total - sum(there.values())), room_milli=rest) for node, there in on_node.items()}
     return Kins(Kin(elsewhere=total, room_milli=rest), near)
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
-from extender.scoring.group_holds import GroupHolds
+from extender.scoring.group_holds import GroupHolds, PromisedRoom
 from extender.scoring.group_kin import GroupMembers
 from extender.scoring.kin import kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
+from extender.scoring.replicas_to_come import ReplicasToCome
 from extender.scoring.single import NodeScores, needs_of
 from extender.scoring.steering import VacantSlots
 from extender.scoring.waiting_members import WaitingMembers
@@ -22,15 +23,18 @@ from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.columns.store import ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
+from extender.state.node_domains import NodeDomains
 from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pods import PodRow
+from extender.state.told_groups import ToldSizes
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.demand import Demand
 from numakin.placement.optin.options import Defaults
 from numakin.placement.optin.parsing import OptIn, opted_in
 from numakin.placement.optin.quotas import UNLIMITED, Quota
+from numakin.placement.state.occupancy import Reservation
 
 
 class NodeState(NamedTuple):
@@ -56,6 +60,10 @@ class TableContents:
     workloads: Mapping[str, str]
     waiting: WaitingMembers
     group_holds: GroupHolds
+    domains: NodeDomains
+    told: ToldSizes
+    to_come: ReplicasToCome
+    cordoned: frozenset[str]
 
 
 class NodeTable:
@@ -76,6 +84,8 @@ class NodeTable:
         self.plans: Plans = {}
         self.quotas: Mapping[str, Quota] = {}
         """By namespace, where an operator has set one."""
+        self.domains, self.told, self.to_come = NodeDomains(), ToldSizes(), ReplicasToCome()
+        self.cordoned: frozenset[str] = frozenset()
         self._columns = ColumnStore()
         self._views: dict[str, NodeView] = {}
         self._received_at: dict[str, float] = {}
@@ -102,6 +112,10 @@ class NodeTable:
             workloads=self.locations.workloads(),
             waiting=self.waiting.copy(),
             group_holds=self.group_holds.copy(),
+            domains=self.domains,
+            told=self.told.copy(),
+            to_come=self.to_come.copy(),
+            cordoned=self.cordoned,
         )
 
     @classmethod
@@ -110,7 +124,9 @@ class NodeTable:
         table = cls()
         table.known, table.specs, table.plans = contents.known, contents.specs, contents.plans
         table.quotas, table.waiting = contents.quotas, contents.waiting
-        table.group_holds = contents.group_holds
+        table.group_holds, table.cordoned = contents.group_holds, contents.cordoned
+        table.told, table.to_come = contents.told, contents.to_come
+        table.located(contents.domains)
         for uid, workload in contents.workloads.items():
             table.locations.named(uid, workload)
         for view in contents.views:
@@ -131,15 +147,20 @@ class NodeTable:
         alone.
         """
         spec = self.spec(want.pod, want.group)
-        members = self._members(want.group) if spec.priorities else ()
-        waiting = self.waiting.beside(want.pod.uid, want.group, self.known.uses)
-        on_nodes = kins(want, self.known, self.groups, self.locations, spec=spec, members=members, waiting=waiting)
+        members = self.uids_of(want.group) if spec.priorities else ()
+        on_nodes = kins(
+            want, self.known, self.groups, self.locations,
+            spec=spec, members=members, waiting=self._to_come_milli(want), told=self._told(want.pod),
+        )  # fmt: skip
         if not on_nodes.near and (awaited := self.waiting.devices_beside(want.pod.uid, want.group)):
             on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
+        if (promised := self.group_holds.promised(want.pod.uid)) is not None:
+            return on_nodes.planned(promised.node, promised.numa_node), promised.node
         known = spec.priorities or self.known.peers.get(want.pod.workload)
         place = None if known else self.group_holds.place(want.pod.uid)
         if place is not None and on_nodes.near and place.node not in on_nodes.near:
-            place = None  # planned before its kin went elsewhere
+            foreseen = self.group_holds.foreseen(want.group).issuperset(on_nodes.near)
+            place = place if foreseen else None  # else its kin went elsewhere since it was planned
         if place is None and self.plans:
             place = VacantSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:
@@ -150,8 +171,18 @@ class NodeTable:
         """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
         return self.specs.get(group or self.known.group_of(pod.workload), NOTHING) if self.specs else NOTHING
 
-    def _members(self, group: str) -> list[str]:
-        """The uids of a named group's, assumed ones too."""
+    def _told(self, pod: PodRow) -> int:
+        """How many the pod's group will be, as other controllers say: 0: they do not."""
+        return pod.told_size or self.told.of(pod.sized_by)
+
+    def _to_come_milli(self, want: Wanted) -> int:
+        """What the group's members that have no node yet are expected to take, but for this one."""
+        pod, uses = want.pod, self.known.uses
+        unseen = "" if self.locations.workload(pod.uid) else pod.workload
+        return self.waiting.beside(pod.uid, want.group, uses) + self.to_come.milli(want.group, uses, beside=unseen)
+
+    def uids_of(self, group: str) -> list[str]:
+        """Of a named group's members, assumed ones too."""
         uids = []
         for node in self.groups.nodes(group):
             occupancy = self._views[node].occupancy
@@ -204,21 +235,36 @@ class NodeTable:
             unlike={*on_nodes.near, *self.groups.nodes(want.group), *((home,) if home else ())},
         )  # fmt: skip
 
+    def located(self, domains: NodeDomains) -> None:
+        """From now on nodes are near each other as these say."""
+        if domains != self.domains:
+            self.domains = domains
+            self._columns.located(domains)
+
     def free_room(self, now: float, timeout: float, but: Collection[str]) -> FreeRoom:
-        """As `ColumnStore.free_room`."""
+        """What is free on the live nodes, but for these: nothing where a NUMA node is hot."""
         return self._columns.free_room(now, timeout, but)
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
-        """How many of a named group are on each NUMA node, assumed ones too; without those on several."""
+        """How many of a named group are on each NUMA node, assumed ones too; without those on several, and those on
+        cordoned nodes.
+        """
         there: Counter[NumaPlace] = Counter()
-        for node in self.groups.nodes(group):
+        for node in self.groups.nodes(group).keys() - self.cordoned:
             for mask, groups in self._views[node].occupancy.directory.grouped.items():
                 if group in groups and mask.bit_count() == 1:
                     there[NumaPlace(node, mask.bit_length() - 1)] += groups[group]
         return there
 
+    def members_on(self, nodes: Iterable[str], group: str) -> Iterator[Reservation]:
+        """A named group's there, assumed ones too."""
+        for node in nodes:
+            if (view := self._views.get(node)) is not None:
+                occupancy = view.occupancy
+                yield from (occupancy.reservations[key] for key in occupancy.directory.by_group.get(group, ()))
+
     def assumed(self, pod: str) -> bool:
-        """Whether the pod has room of its own that counts for everybody: its node has reported it, or it is assumed."""
+        """Whether the pod has room of its own that counts for all pods: its node has reported it, or it is assumed."""
         held = self._held.get(pod)
         return not held.private if held is not None else self.locations.node(pod) is not None
 
@@ -247,7 +293,7 @@ class NodeTable:
         if held is not None and report.base and held.session == fresh.session:
             after = held.applied(report)
         else:
-            after = fresh.heir_of(held).applied(report)
+            after = fresh.with_assumptions_of(held).applied(report)
         if isinstance(after, ReportRefused):
             return after
         for pod in held.assumed.keys() - after.assumed.keys() if held else ():
@@ -277,7 +323,7 @@ class NodeTable:
         self._none_late_before = min(self._none_late_before, assumption.until)
         self.holds += 1
         if not assumption.private or assumption.gang == self._shown:
-            self._swap(self._with_groups(view.assuming(assumption)))
+            self._swap(self._with_groups(view.bare.assuming(assumption)))
         planned = self.group_holds.place(assumption.pod)
         if planned is not None and planned.node != assumption.node:
             self._hold_on((planned.node,))
@@ -297,19 +343,52 @@ class NodeTable:
         planned: Mapping[str, Mapping[str, NumaPlace]],
         demands: Mapping[str, Demand],
         priorities: Mapping[str, int],
+        members: Mapping[str, Collection[str]],
+        to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]],
     ) -> None:
-        """As `GroupHolds.plan`."""
-        if touched := self.group_holds.plan(planned, demands, priorities):
+        """From now on room is held for these waiting pods where they are planned."""
+        if touched := self.group_holds.plan(planned, demands, priorities, members, to_come):
             self.holds += 1
             self._hold_on(touched)
+
+    def created(self, uids: Iterable[str]) -> None:
+        """Gives these pods the places that were planned for what was to come, those that wait and may go anywhere."""
+        for uid in uids:
+            pod = self.waiting.get(uid)
+            if pod is None or pod.gated or pod.own_terms or pod.devices:
+                continue
+            demand = pod.expected(self.known.uses)
+            if node := self.group_holds.came(uid, pod.group, pod.workload, demand):
+                self.holds += 1
+                self._hold_on((node,))
 
     def unplan(self, pods: Iterable[str]) -> None:
         """They are bound, or are no more."""
         self._hold_on(node for pod in pods if (node := self.group_holds.gone(pod)))
 
     def missed(self, pod: str) -> None:
-        """As `GroupHolds.missed`."""
+        """The pod can't be where it was planned, by what only kube-scheduler knows."""
         self._hold_on(node for node in (self.group_holds.missed(pod),) if node)
+
+    def promise(self, group: str, promise: PromisedRoom, priority: int) -> None:
+        """From now on room is held for the pod that is to come, beside what is planned."""
+        if touched := self.group_holds.promise(group, promise, priority):
+            self.holds += 1
+            self._hold_on(touched)
+
+    def withdraw(self, group: str) -> None:
+        """Gives back what is promised to the group: no pod comes any more."""
+        if touched := self.group_holds.withdraw(group):
+            self.holds += 1
+            self._hold_on(touched)
+
+    def claim(self, evicted: Callable[[str], bool]) -> None:
+        """Room that is promised is for the first pod that waits of the workload, once the pod before it is evicted."""
+        for group, promise in self.group_holds.unclaimed():
+            newcomer = self.waiting.first_of(group, promise.workload) if evicted(promise.gone) else None
+            if newcomer is not None:
+                self.holds += 1
+                self._hold_on(self.group_holds.claim(group, newcomer))
 
     @contextmanager
     def yielding(self, want: Wanted | None, *, gang: str) -> Iterator[None]:
@@ -415,7 +494,8 @@ class NodeTable:
     def _withdraw(self, assumptions: Iterable[Assumption]) -> None:
         """Views have them no more, as far as they did."""
         for node, here in _by_node(assumptions).items():
-            self._swap(self._views[node].without_assumed(*(assumption.pod for assumption in here)))
+            bare = self._views[node].bare
+            self._swap(bare.without_assumed(*(assumption.pod for assumption in here)))
             self._hold_on((node,))
 
     def _with_groups(self, view: NodeView) -> NodeView:

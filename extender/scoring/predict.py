@@ -92,7 +92,7 @@ class Prediction:
 
     @property
     def fits_as_asked(self) -> bool:
-        """Whether it fits with the CPUs of its own that it asks for, and takes nobody's."""
+        """Whether it fits with the CPUs of its own that it asks for, and takes no other's."""
         return self.fits and not any(decision.shares_instead or decision.share_again for decision in self.decisions)
 
     @property
@@ -203,7 +203,8 @@ def _applied(occupancy: Occupancy, decision: Decision, request: Request) -> Occu
     try:
         return decision.applied(occupancy, request)
     except AlreadyHeld:
-        # Somebody who has not opted in is on these CPUs and stays there: the node lives with it, and so does the guess.
+        # A container that has not opted in is on these CPUs and stays there: the node lives with it, and so does the
+        # guess.
         return occupancy.changed(
             {request.reservation_key: decision.reservation(request)},
             {request.container: decision.allocation(request)},

@@ -4,14 +4,17 @@ from which prioritize goes on after filter, then the offer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 from extender.scoring.history import ExplainRow, Offer
+from extender.scoring.node_table import NodeTable
 from extender.scoring.points import points
 from extender.scoring.predict import PredictedPlace, Wanted, place_on_one, predict
+from extender.scoring.shares import KinShares
 from extender.scoring.single import NodeScores
-from extender.scoring.weighing import weigh
+from extender.scoring.weighing import beside_devices, over_arrays, weigh, within_quota
 from extender.state.columns.candidates import Candidates, age_factor
 from extender.state.faults import Faults
 
@@ -71,7 +74,7 @@ def prepared(snapshot: Snapshot, timeout: float, faults: Faults, at: float) -> P
     ranked = points(candidates, weighed, factors, want.group or want.pod.workload)
     names, kins = candidates.names, candidates.kins
     hidden = bool(names) and kins.no_kin.elsewhere > 0 and not weighed.kin.any()
-    offer = Offer(want, at, names, candidates.views, kins, ranked.scores, candidates.ages, hidden)
+    offer = Offer(want, at, names, candidates.views, kins, ranked.scores, candidates.ages, hidden, candidates.domains)
     return Prepared(snapshot, offer, ranked.leader)
 
 
@@ -84,3 +87,43 @@ def _place(leader: ExplainRow, want: Wanted, home: int | None, faults: Faults) -
         place = place_on_one(view.machine, view.occupancy, want, home) if home is not None else None
         return place or predict(view.machine, view.occupancy, want, leader.kin).place
     return None
+
+
+class Snapshots:
+    """lock: the cluster's. candidates: asked under it. clock: seconds."""
+
+    def __init__(
+        self,
+        lock: Lock,
+        nodes: NodeTable,
+        candidates: Callable[[Wanted, Sequence[str]], Candidates],
+        faults: Faults,
+        clock: Callable[[], float],
+    ) -> None:
+        self._lock, self._nodes, self._candidates, self._faults, self._clock = lock, nodes, candidates, faults, clock
+        self._shares = KinShares()
+        self._last: Snapshot | None = None
+
+    def of(self, want: Wanted, names: Sequence[str], *, anew: bool = False) -> Snapshot:
+        """The last one, where it is of the same question; anew for each filter, as of a pod that was woken."""
+        last = None if anew else self._last
+        with self._lock:
+            now = self._clock()
+            if last is not None and last.serves(want, names, now, self._nodes.holds):
+                return last
+            candidates, holds = self._candidates(want, names), self._nodes.holds
+        self._last = snapshot = self.weighed(want, candidates, now, holds)
+        return snapshot
+
+    def weighed(self, want: Wanted, candidates: Candidates, at: float, holds: int) -> Snapshot:
+        """By arrays, as far as they tell. at, holds: as `Snapshot` has them."""
+        known = over_arrays(candidates, want, self._shares, self._faults)
+        if (weighing := candidates.weighing) is not None and weighing.kept:
+            with self._lock:
+                self._nodes.keep(candidates, weighing, known)
+        known = beside_devices(within_quota(known, candidates, want), candidates, want)
+        return Snapshot(want, candidates, at, holds, known)
+
+    def answered(self) -> None:
+        """No call goes on from the last one."""
+        self._last = None

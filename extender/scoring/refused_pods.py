@@ -107,9 +107,9 @@ class WelcomeRound:
         self._complete = True
 
     def among(self, waiting: Sequence[Wanted]) -> Welcome:
-        return Welcome(tuple(want.pod for want in waiting if self._welcome(want)), self._complete)
+        return Welcome(tuple(want.pod for want in waiting if self._takes_anywhere(want)), self._complete)
 
-    def _welcome(self, want: Wanted) -> bool:
+    def _takes_anywhere(self, want: Wanted) -> bool:
         candidates = self._candidates(want)
         views = candidates.fresh(self._timeout)
         known = over_arrays(candidates, want, self._shares, self._faults)
@@ -122,7 +122,7 @@ class WelcomeRound:
         )
 
     def _takes(self, view: NodeView, want: Wanted, kin: Kin) -> bool:
-        """What was decided is remembered on the view where nobody has taken a place."""
+        """What was decided is remembered on the view where no pod has taken a place."""
         taken = self._taken.get(view.name, ())
         key = ("admits", likeness(view, want, kin))
         if not taken and view.memo.get(key) is False:

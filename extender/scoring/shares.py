@@ -6,7 +6,6 @@ its members count alike, what they are worth is kept by slot, and worked out ane
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 
@@ -15,6 +14,7 @@ import numpy as np
 from extender.scoring.predict import Wanted
 from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.candidates import Candidates, Weighing
+from extender.state.columns.memo import SlotMemo
 from extender.state.faults import Faults
 from extender.state.node_view import NodeView
 from numakin.placement.decide.kin_share import pulls, pulls_of, strangers, weight_by_home
@@ -22,19 +22,6 @@ from numakin.placement.decide.request import NO_KIN, Kin
 
 GROUPS = 16
 """Groups whose shares are kept: newcomers of one group mostly come together."""
-
-
-class _GroupShares:
-    """Of one group, by slot. share: NUMA nodes x slots, of what is on the node itself, and here: what that weighs.
-
-    revision: of the views that these are of.
-    """
-
-    def __init__(self, width: int, slots: int) -> None:
-        self.share: Floats = np.zeros((width, slots))
-        self.here: Floats = np.zeros(slots)
-        self.plain: Bools = np.zeros(slots, dtype=np.bool_)
-        self.revision: Positions = np.zeros(slots, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +41,7 @@ class KinShares:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._groups: OrderedDict[str, _GroupShares] = OrderedDict()
+        self._memo = SlotMemo(GROUPS)
 
     def of(self, candidates: Candidates, weighing: Weighing, want: Wanted, faults: Faults) -> KinOnNodes:
         """Of the nodes that are to be weighed. Nearly all nodes have no kin."""
@@ -67,13 +54,13 @@ class KinShares:
         if any(kin.weights for kin in candidates.kins.near.values()):
             self._each(candidates, columns, want, on_nodes, faults)
         elif len(near):
-            kins, names, slots = candidates.kins, candidates.names, candidates.slots[near]
+            kins, names = candidates.kins, candidates.names
             there, no_kin = kins.near.get, kins.no_kin
             elsewhere = np.array([there(names[at], no_kin).elsewhere for at in candidates.near])
             with self._lock:
                 rows = self._group(candidates, near, want, faults, len(share))
-                here, plain[columns] = rows.here[slots], rows.plain[slots]
-                share[:, columns] = rows.share[: len(share), slots] * (here / np.where(here > 0, here + elsewhere, 1.0))
+            here, plain[columns] = rows[-2], rows[-1] > 0
+            share[:, columns] = rows[:-2] * (here / np.where(here > 0, here + elsewhere, 1.0))
         if planned := {node for node, kin in candidates.kins.near.items() if kin.planned}:
             for at, column in zip(candidates.near, columns.tolist(), strict=True):
                 if candidates.names[at] in planned:
@@ -95,30 +82,26 @@ class KinShares:
                     on_nodes.share[: len(near), column] = near * (here / (here + kin.elsewhere)) if here else near
                     on_nodes.plain[column] = not _keeps(view, want.group)
 
-    def _group(self, candidates: Candidates, near: Positions, want: Wanted, faults: Faults, width: int) -> _GroupShares:
-        """With what the nodes near by are now."""
+    def _group(self, candidates: Candidates, near: Positions, want: Wanted, faults: Faults, width: int) -> Floats:
+        """Of the nodes near by, a column each, as they are now: what is on the node itself has of each NUMA node, what
+        that weighs, and whether the node is plain.
+        """
         slots, revisions = candidates.slots[near], candidates.revisions[near]
-        rows = self._rows(want.group, width, int(slots.max()) + 1)
-        for at in near[rows.revision[slots] != revisions].tolist():
-            view, slot = candidates.views[at], candidates.slots[at]
-            rows.share[:, slot], rows.here[slot], rows.plain[slot], rows.revision[slot] = 0.0, 0.0, False, 0
-            if view is not None:
-                with faults.contained(view.name):
-                    if view.table is not None:
-                        shares, rows.here[slot] = _shares(view, want, NO_KIN)
-                        rows.share[: len(shares), slot] = shares
-                        rows.plain[slot] = not _keeps(view, want.group)
-                    rows.revision[slot] = candidates.revisions[at]
-        return rows
-
-    def _rows(self, group: str, width: int, slots: int) -> _GroupShares:
-        """With room for so many; anew where there was not."""
-        rows = self._groups.get(group)
-        if rows is None or rows.share.shape[0] < width or rows.share.shape[1] < slots:
-            rows = self._groups[group] = _GroupShares(width, 2 * slots)
-        self._groups.move_to_end(group)
-        if len(self._groups) > GROUPS:
-            self._groups.popitem(last=False)
+        rows, known = self._memo.recall(want.group, slots, revisions, width + 2)
+        made = []
+        for column in np.flatnonzero(~known).tolist():
+            rows[:, column] = 0.0
+            view = candidates.views[near[column]]
+            if view is None:
+                continue
+            with faults.contained(view.name):
+                if view.table is not None:
+                    shares, rows[-2, column] = _shares(view, want, NO_KIN)
+                    rows[: len(shares), column] = shares
+                    rows[-1, column] = not _keeps(view, want.group)
+                made.append(column)
+        if made:
+            self._memo.keep(want.group, slots[made], revisions[made], rows[:, made])
         return rows
 
 

@@ -33,7 +33,8 @@ class NodeScores:
     sure: whether these are known to be decide()'s; elsewhere it is to be asked, and the other values mean nothing.
     following: where a group begins, what can follow the pod on its NUMA node in millicores; else None. homes: the ids
     of the NUMA nodes that decide() would choose; None where it was asked. lacking: as `devices.lacking` has it; None
-    where no devices are asked for.
+    where no devices are asked for. calm: where the pod would be on no hot NUMA node, nor on one of which more would be
+    used than there is: elsewhere no kin count. None: everywhere.
     """
 
     score: Floats
@@ -42,6 +43,7 @@ class NodeScores:
     following: Floats | None = None
     homes: Floats | None = None
     lacking: Floats | None = None
+    calm: Bools | None = None
 
     @classmethod
     def unknown(cls, count: int) -> NodeScores:
@@ -52,13 +54,13 @@ class NodeScores:
         """All but the kin's part."""
         nothing = np.zeros(len(self.score))
         optional = (nothing if values is None else values for values in (self.following, self.homes))
-        return np.array([self.score, self.sure, *optional])
+        return np.array([self.score, self.sure, *optional, np.ones(len(nothing)) if self.calm is None else self.calm])
 
     @classmethod
     def of_rows(cls, rows: Floats, kin: Floats, *, begins: bool) -> NodeScores:
         """begins: whether `following` is there."""
-        score, sure, following, homes = rows
-        return cls(score, kin, sure > 0, following if begins else None, homes)
+        score, sure, following, homes, calm = rows
+        return cls(score, kin, sure > 0, following if begins else None, homes, calm=calm > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,9 @@ def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) 
     if planned is not None and planned.any():
         chosen = _planned_or(chosen, planned & fits, cells.hot > 0, terms.crowded)
     rows = chosen, np.arange(len(chosen))
-    counted = np.where(terms.crowded | (cells.hot > 0), 0.0, kin)
-    sure, near, score = fits[rows], counted[rows], terms.score(counted)[rows]
+    counts = ~(terms.crowded | (cells.hot > 0))
+    counted = np.where(counts, kin, 0.0)
+    sure, near, score, calm = fits[rows], counted[rows], terms.score(counted)[rows], counts[rows]
     if later:
         there, taken = cells.at(rows), np.zeros(len(chosen))
         for before, need in zip(needs.containers, later, strict=False):
@@ -146,7 +149,7 @@ def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) 
             score += terms.score(np.where(terms.crowded, 0.0, near))
         score /= len(needs.containers)
     follow = None if needs.leaves is None else following.of_cells(cells.at(rows), needs.leaves)
-    return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows])
+    return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows], calm=calm)
 
 
 def _terms(cells: Cells, need: ContainerNeed, taken: Floats | np.float64, rest: int) -> _Terms:

@@ -21,7 +21,7 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class VacantSlots:
-    """The plans, and where everybody is by now. view: of a node; None where it is not known."""
+    """The plans, and where all pods are by now. view: of a node; None where it is not known."""
 
     plans: Plans
     known: ClusterTraffic
@@ -29,7 +29,7 @@ class VacantSlots:
     view: Callable[[str], NodeView | None]
 
     def vacant(self, want: Wanted, nodes: Collection[str]) -> NumaPlace | None:
-        """The best planned slot of the pod's workload on these nodes that nobody has and that it fits on.
+        """The best planned slot of the pod's workload on these nodes that no pod has and that it fits on.
 
         None where its kin draw it more to another place with room: then the plan is of members that have left since,
         and the pod follows its kin. A slot draws by the kin that are there and by those that are planned there.
@@ -80,7 +80,7 @@ class VacantSlots:
 
 
 def _fits(want: Wanted, view: NodeView, numa_node: int, promised: int = 0) -> bool:
-    """Where the machine is special, decide() settles it. A slot on a hot NUMA node is for nobody now. promised:
+    """Where the machine is special, decide() settles it. A slot on a hot NUMA node is for none now. promised:
     millicores there that others are planned for.
     """
     if view.table is None:

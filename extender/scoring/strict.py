@@ -59,9 +59,9 @@ def uncertain(candidates: Candidates, known: NodeScores, timeout: float) -> Bool
 def refusal(view: NodeView, want: Wanted, kin: Kin) -> NodeRefusal | None:
     """None where the pod may go."""
     now = predict(view.machine, view.occupancy, want, kin)
-    if _welcome(now):
+    if _admitted(now):
         return None
-    if not _welcome(predict(view.machine, view.occupancy.emptied(), want, kin)):
+    if not _admitted(predict(view.machine, view.occupancy.emptied(), want, kin)):
         return NodeRefusal(TOO_SMALL, hopeless=True)
     if now.shares_instead:
         return NodeRefusal(NO_OWN, hopeless=False)
@@ -75,8 +75,8 @@ def admits(view: NodeView, want: Wanted, kin: Kin, without: Iterable[str] = ()) 
     occupancy = view.occupancy
     for uid in without:
         occupancy = occupancy.without_pod(uid)
-    return _welcome(predict(view.machine, occupancy, want, kin))
+    return _admitted(predict(view.machine, occupancy, want, kin))
 
 
-def _welcome(prediction: Prediction) -> bool:
+def _admitted(prediction: Prediction) -> bool:
     return prediction.fits and prediction.admitted

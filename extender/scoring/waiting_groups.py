@@ -5,8 +5,10 @@ outside of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
 from extender.planning.packing import Coming, Pod, Pulls, pack
@@ -14,52 +16,103 @@ from extender.scoring.node_table import NodeTable
 from extender.scoring.waiting_members import WaitingPod
 from extender.settings import Settings
 from extender.state.columns.free_room import FreeRoom, NumaPlace
-from numakin.placement.model.demand import Demand
+from extender.state.node_domains import NodeDomains
+from extender.state.told_groups import ToldReplicas, ToldSizes
+from numakin.placement.model.demand import Demand, counted
 from numakin.placement.plan.problem import CpuAndMemory
+
+MOST_LATER = 500
+"""Replicas of one group that are not created yet and that are planned for: planning goes through each."""
+
+
+class PlannedGroups(NamedTuple):
+    """places: by group, of each pod. to_come: by group and workload, of those that are not created yet."""
+
+    places: Mapping[str, Mapping[str, NumaPlace]]
+    to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]]
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingGroups:
-    """pods: that wait, by uid. assumed: the uids of those that hold room of their own. members: by group how many are
-    on each NUMA node, and in all. held: the room that holds have. barred: as `GroupHolds` has it, of the groups to
-    plan. grow: of which more was created a moment ago.
+    """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
+    members: by group how many are on each NUMA node that they will stay on, and totals: in all. leaving: what each of
+    those asks for that are on cordoned nodes, and about to come again. nodes: where each group has members, at all.
+    sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room that
+    other holds have. before: where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan. grow:
+    of which more was created a moment ago.
     """
 
     pods: Mapping[str, WaitingPod]
     assumed: Collection[str]
     members: Mapping[str, Counter[NumaPlace]]
     totals: Mapping[str, int]
+    nodes: Mapping[str, frozenset[str]]
+    leaving: Mapping[str, Sequence[Pod]]
+    sizes: Mapping[str, int]
+    to_come: Mapping[str, Sequence[ToldReplicas]]
     barred: Mapping[str, frozenset[str]]
     grow: Collection[str]
     room: FreeRoom | None
     held: Mapping[NumaPlace, CpuAndMemory]
+    before: Mapping[str, NumaPlace]
     uses: Mapping[str, int]
     pulls: Pulls
     plans: Plans
+    domains: NodeDomains
 
     @classmethod
-    def of(cls, nodes: NodeTable, now: float, settings: Settings, closed: Collection[str]) -> WaitingGroups:
-        """Under the cluster's lock. closed: nodes that take no new pods."""
+    def of(
+        cls,
+        nodes: NodeTable,
+        now: float,
+        settings: Settings,
+        closed: Collection[str],
+        comes_again: Callable[[str], bool],
+    ) -> WaitingGroups:
+        """Under the cluster's lock. closed: nodes that take no new pods. comes_again: whether a pod does that is
+        evicted, by uid.
+        """
         nodes.show("")
+        nodes.to_come.forget_former(now)
         holds, pods = nodes.group_holds, nodes.waiting.pods()
-        groups = holds.moving(nodes.waiting.changes, nodes.waiting.created, now, settings.group_hold)
+        groups = holds.moving(
+            nodes.waiting.changes, nodes.waiting.created, now, settings.group_hold,
+            lambda group: any(True for _ in nodes.to_come.of(group)),
+        )  # fmt: skip
         held: dict[NumaPlace, CpuAndMemory] = {}
+
+        def settled(uid: str) -> bool:
+            return nodes.assumed(uid) or holds.promised(uid) is not None
+
         for group in holds.groups():
-            for place, demand in holds.held(group, nodes.assumed).items():
+            for place, demand in holds.held(group, settled).items():
                 cpu, memory = held.get(place, (0, 0))
                 held[place] = cpu + demand.expected_milli, memory + demand.memory
         return cls(
             pods=pods,
-            assumed={uid for uid in pods if nodes.assumed(uid)},
+            assumed={uid for uid in pods if settled(uid)},
             members={group: nodes.members_by_place(group) for group in groups},
             totals={group: nodes.groups.total(group) for group in groups},
+            nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
+            leaving={
+                group: [
+                    Pod(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand))
+                    for there in nodes.members_on(nodes.cordoned, group)
+                    if comes_again(there.pod)
+                ]
+                for group in groups
+            },
+            sizes=_sizes(pods.values(), nodes.told),
+            to_come={group: list(nodes.to_come.of(group)) for group in groups},
             grow=holds.growing(now),
             barred={group: holds.barred(group) for group in groups},
             room=nodes.free_room(now, settings.report_timeout, closed) if groups else None,
             held=held,
+            before={uid: planned for uid in pods if (planned := holds.place(uid)) is not None},
             uses=nodes.known.uses,
             pulls=nodes.known.peers,
             plans=nodes.plans,
+            domains=nodes.domains,
         )
 
     @property
@@ -73,13 +126,21 @@ class WaitingGroups:
             highest[pod.group] = max(pod.priority, highest.get(pod.group, pod.priority))
         return highest
 
-    def planned(self) -> dict[str, dict[str, NumaPlace]]:
-        """By group the place of each pod, of all groups of which something is to be planned."""
+    def planned(self) -> PlannedGroups:
+        """Of all groups of which something is to be planned."""
         if self.room is None:
-            return {}
+            return PlannedGroups({}, {})
+        comings = self._comings()
+        packed = pack(comings, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before)
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
-        packed = pack(self._comings(), self.room, self.pulls, self.held, self.plans)
-        return places | {group: pods for group, pods in packed.items() if self._with_members(group, pods)}
+        to_come: dict[str, dict[str, list[NumaPlace]]] = {}
+        for coming in comings:
+            found = packed.get(coming.group, {})
+            mine = {pod.uid: found[pod.uid] for pod in coming.pods if pod.uid in found}
+            if self._with_members(coming.group, mine or found):
+                places[coming.group] = mine
+                to_come[coming.group] = _by_workload(coming.later, found)
+        return PlannedGroups(places, to_come)
 
     def _with_members(self, group: str, pods: Mapping[str, NumaPlace]) -> bool:
         """Whether any pod is planned on a node with members of its group, or it has none: else these have no room for
@@ -101,25 +162,54 @@ class WaitingGroups:
         to_come = [(uid, pod) for uid, pod in pods if uid not in self.assumed]
         free = [(uid, pod) for uid, pod in to_come if not pod.own_terms]
         here = self.members[group]
-        known = any(pod.workload in self.pulls for _, pod in free)
+        workloads = {*(pod.workload for _, pod in free), *(each.workload for each in self.to_come[group])}
+        known = not workloads.isdisjoint(self.pulls)
         if any(pod.devices for _, pod in pods):
             return None  # which NUMA nodes the devices are near to leads
         if known and len(here) > 1:
             return None  # who its kin are, and where, is known better than by how many there are
         ready = [Pod(uid, pod.workload, self._asks(pod)) for uid, pod in free if not pod.gated]
-        later = [self._asks(pod) for _, pod in free if pod.gated]
-        missing = max((pod.size for _, pod in pods), default=0) - self.totals[group] - len(to_come)
-        if missing > 0 and (asks := [pod.asks for pod in ready] + later):
-            later += [(_mean(cpu for cpu, _ in asks), _mean(memory for _, memory in asks))] * missing
-        if not ready or (not here and len(ready) + len(later) < 2):
+        later = [*self.leaving[group], *islice(self._not_created(group), MOST_LATER)]
+        unsure = [self._asks(pod) for _, pod in free if pod.gated]
+        created = self.totals[group] + len(to_come)
+        missing = self.sizes.get(group, 0) - created - sum(each.count for each in self.to_come[group])
+        if missing > 0 and (asks := [pod.asks for pod in (*ready, *later)] + unsure):
+            unsure += [(_mean(cpu for cpu, _ in asks), _mean(memory for _, memory in asks))] * missing
+        if not (ready or self.to_come[group]) or (not here and len(ready) + len(later) + len(unsure) < 2):
             return None
-        beyond = sum(cpu for cpu, _ in later), sum(memory for _, memory in later)
-        priority = max(pod.priority for _, pod in pods)
-        return Coming(group, ready, beyond, here, self.barred[group], priority, group in self.grow)
+        beyond = sum(cpu for cpu, _ in unsure), sum(memory for _, memory in unsure)
+        priority = max((pod.priority for _, pod in pods), default=0)
+        return Coming(group, ready, beyond, here, self.barred[group], priority, group in self.grow, later)
+
+    def _not_created(self, group: str) -> Iterator[Pod]:
+        """Replicas as the pods that they will be."""
+        for each in self.to_come[group]:
+            asks = _room(counted(each.demand, self.uses.get(each.workload, 0)))
+            for number in range(each.count if each.anywhere else 0):
+                yield Pod(f"{each.workload} to come {number}", each.workload, asks)
 
     def _asks(self, pod: WaitingPod) -> CpuAndMemory:
-        demand = pod.expected(self.uses)
-        return demand.expected_milli, demand.memory
+        return _room(pod.expected(self.uses))
+
+
+def _sizes(pods: Iterable[WaitingPod], told: ToldSizes) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for pod in pods:
+        if size := pod.size or told.of(pod.sized_by):
+            sizes[pod.group] = max(size, sizes.get(pod.group, 0))
+    return sizes
+
+
+def _by_workload(pods: Iterable[Pod], places: Mapping[str, NumaPlace]) -> dict[str, list[NumaPlace]]:
+    found: dict[str, list[NumaPlace]] = {}
+    for pod in pods:
+        if pod.uid in places:
+            found.setdefault(pod.workload, []).append(places[pod.uid])
+    return found
+
+
+def _room(demand: Demand) -> CpuAndMemory:
+    return demand.expected_milli, demand.memory
 
 
 def _mean(amounts: Iterable[int]) -> int:

@@ -20,8 +20,8 @@ _Asked = tuple[str, int, Devices]
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """One of a group. gated, own_terms: as `PodRow` has them. size: members that its
-    group expects, 0: not said.
+    """One of a group. gated, own_terms, sized_by: as `PodRow` has them. size: members that its group expects, 0: not
+    said.
     """
 
     group: str
@@ -32,6 +32,7 @@ class WaitingPod:
     gated: bool
     own_terms: bool
     size: int
+    sized_by: tuple[str, ...] = ()
 
     @property
     def asked(self) -> _Asked:
@@ -54,15 +55,16 @@ class WaitingMembers:
         self.changes: Counter[str] = Counter()
         self.created: Counter[str] = Counter()
 
-    def seen(self, row: PodRow) -> None:
-        """As the API server has it now."""
+    def seen(self, row: PodRow) -> bool:
+        """As the API server has it now. Whether it waits from now on."""
+        known = self._pods.get(row.uid)
         if row.node or row.ended or row.leaving or not opted_in(row.annotations):
             self.gone(row.uid)
-        elif (known := self._pods.get(row.uid)) is None:
-            self._add(row)
-        elif known.gated and not row.gated:
+        elif known is None or (known.gated and not row.gated):
             self.gone(row.uid)
             self._add(row)
+            return True
+        return False
 
     def gone(self, uid: str) -> None:
         pod = self._pods.pop(uid, None)
@@ -82,6 +84,11 @@ class WaitingMembers:
     def pods(self) -> dict[str, WaitingPod]:
         """All, by uid."""
         return dict(self._pods)
+
+    def first_of(self, group: str, workload: str) -> str | None:
+        """The uid of the workload's pod that has waited the longest, of those without gates."""
+        alike = (uid for uid, pod in self._pods.items() if (pod.group, pod.workload) == (group, workload))
+        return next((uid for uid in alike if not self._pods[uid].gated), None)
 
     def beside(self, uid: str, group: str, uses: Mapping[str, int] = {}) -> int:
         """Millicores that the group's waiting pods are expected to take, but for this one. uses: of one pod, by
@@ -123,7 +130,7 @@ class WaitingMembers:
             return
         if opt_in is None or not opt_in.group:
             return
-        terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size
+        terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by
         pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms)
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1

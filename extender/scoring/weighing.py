@@ -34,6 +34,7 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
     settled = known.sure & live
     score, near = np.where(settled, known.score, 0.0), np.where(settled, known.kin, 0.0)
     follow = np.zeros(len(names)) if known.following is None else np.where(settled, known.following, 0.0)
+    calm = np.ones(len(names), dtype=np.bool_) if known.calm is None else known.calm.copy()
     asked = bool(want.pod.devices or kins.no_kin.devices)
     lacking = np.where(settled, float(sum(count for _, count in kins.no_kin.devices)), 0.0) if asked else None
     left = MOST_DECIDED
@@ -48,10 +49,11 @@ def weigh(candidates: Candidates, want: Wanted, known: NodeScores, live: Bools, 
                 left -= 1
                 decided = _decided(view, want, kin)
             if decided is not None:
-                score[at], near[at], follow[at], lack = decided
+                score[at], near[at], follow[at], lack, calm[at] = decided
                 if lacking is not None:
                     lacking[at] = lack
-    return NodeScores(score, near, live, follow if following.begins(want, kins) else None, lacking=lacking)
+    follows = follow if following.begins(want, kins) else None
+    return NodeScores(score, near, live, follows, lacking=lacking, calm=calm)
 
 
 def over_arrays(candidates: Candidates, want: Wanted, shares: KinShares, faults: Faults) -> NodeScores:
@@ -111,8 +113,8 @@ def _within_quota(view: NodeView, want: Wanted) -> bool:
     )
 
 
-_Decided = tuple[float, float, float, float]
-"""Score, kin, what can follow, and what devices it lacks."""
+_Decided = tuple[float, float, float, float, bool]
+"""Score, kin, what can follow, what devices it lacks, and whether kin count."""
 
 
 def _remembered(view: NodeView, want: Wanted, kin: Kin) -> _Decided | None:
@@ -151,12 +153,13 @@ def likeness(view: NodeView, want: Wanted, kin: Kin) -> Hashable:
 def _asked(view: NodeView, want: Wanted, kin: Kin) -> _Decided:
     prediction = predict(view.machine, view.occupancy, want, kin)
     if not prediction.score:
-        return 0.0, 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0, False
     pull = pulls_of(view.machine, view.occupancy, want.whole[0], kin)
     sizes = {numa_node: len(view.machine.node(numa_node).cpus) for numa_node in prediction.numa_nodes}
     near = sum(pull[numa_node] * size for numa_node, size in sizes.items()) / sum(sizes.values())
-    if prediction.decisions[0].crowded or prediction.decisions[0].hot:
+    calm = not (prediction.decisions[0].crowded or prediction.decisions[0].hot)
+    if not calm:
         near = 0.0
     follow = following.predicted(view.machine, view.occupancy, want, prediction)
     lack = devices.lacking(view.occupancy.live, want.pod, kin, prediction.numa_nodes)
-    return prediction.score, min(near, prediction.score / KIN_SHARE), follow, float(lack)
+    return prediction.score, min(near, prediction.score / KIN_SHARE), follow, float(lack), calm

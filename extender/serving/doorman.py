@@ -1,7 +1,7 @@
-"""The door of one port: accepts connections within limits, shakes hands, and lets in whoever may come in.
+"""The door of one port: accepts connections within limits, shakes hands, and lets in those that may come in.
 
 One thread does that for a whole crowd and never waits for a peer. It is of low priority, so that a crowd takes the
-processor from nobody; a connection that was let in gets a thread of its own, which does not inherit that, since the
+processor from no other; a connection that was let in gets a thread of its own, which does not inherit that, since the
 main thread starts it.
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 
 LOG_EVERY_S = 10.0
-"""Between two log lines about one limit: whoever floods a port must not flood the log."""
+"""Between two log lines about one limit: a flooded port must not flood the log."""
 
 _log = structlog.get_logger("limits")
 

@@ -29,7 +29,7 @@ def locality(members: Iterable[Member]) -> float | None:
 
 
 def shared(places: Mapping[Place, int]) -> float | None:
-    """As `locality`, by how many members each place has."""
+    """The share of pairs of members on one NUMA node, by how many members each place has; None below two."""
     together: defaultdict[tuple[str, int], float] = defaultdict(float)
     alone, count = 0.0, 0
     for (node, numa_nodes), members in places.items():

@@ -65,11 +65,6 @@ class Report:
     registered: bool | None = None
     yielded: Yielded | None = None
 
-    @property
-    def tells_placements(self) -> bool:
-        """Whether it has placements, and not of live figures and decisions alone."""
-        return bool(self.reservations or self.gone_reservations or self.allocations or self.gone_allocations)
-
 
 class ReportRefused(Enum):
     """Why a report can't be applied: the enforcer is asked for everything."""

@@ -73,7 +73,8 @@ class Assumption:
 class NodeView:
     """Immutable: every change gives a new one, so that what was once scored can be explained from the same values.
 
-    held: by group, what is held for its pods that wait for a node. counted: of a view before this one. ended: uids of
+    held: by group, what is held for its pods that wait for a node. unheld: this view without it, where something is
+    held; None: to be made. counted: of a view before this one. ended: uids of
     reported pods that the API server does not have any more; their room is free already. occupancy: what was reported,
     with the assumed pods in their expected places and what is held for groups, and without those that have ended; made
     of the others where it is not given.
@@ -93,6 +94,7 @@ class NodeView:
     held: Mapping[str, tuple[Reservation, ...]] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     occupancy: Occupancy = UNMADE
+    unheld: NodeView | None = field(default=None, repr=False, compare=False)
     counted: Counted | None = field(default=None, repr=False, compare=False)
     memo: dict[Hashable, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
     """What was computed on this view, by whatever it depends on beside the view."""
@@ -105,6 +107,14 @@ class NodeView:
         occupancy = _with_assumed(_less(self.reported, self.ended), self.assumed.values())
         held = {reservation.key: reservation for there in self.held.values() for reservation in there}
         return occupancy.changed(held, checked=False) if held else occupancy
+
+    @property
+    def bare(self) -> NodeView:
+        """As if nothing were held here for groups."""
+        if not self.held or self.unheld is not None:
+            return self.unheld or self
+        keys = (reservation.key for there in self.held.values() for reservation in there)
+        return _carried(self, self.occupancy.changed(dict.fromkeys(keys), checked=False), held={})
 
     @cached_property
     def index(self) -> NodeIndex:
@@ -122,7 +132,9 @@ class NodeView:
 
     @cached_property
     def table(self) -> Floats | None:
-        """As `cells.table` has it; None where that raises, so that decide() is asked and its faults are contained."""
+        """The node's numbers for arrays; None where making them raises, so that decide() is asked, its faults
+        contained.
+        """
         try:
             carried = self.counted.carried if self.counted is not None else table
             return carried(self.machine, self.occupancy)
@@ -140,7 +152,13 @@ class NodeView:
         """With the report in; pods that it shows are assumed no longer."""
         if report.base and report.base != self.generation:
             return ReportRefused.UNKNOWN_BASE
-        reported = _after(self.reported if report.base else self._empty, report)
+        reported = (self.reported if report.base else self._empty).reported(
+            report.reservations,
+            report.gone_reservations,
+            report.allocations,
+            report.gone_allocations,
+            report.live,
+        )
         if _too_much(reported, self.machine):
             return ReportRefused.TOO_MUCH
         if not self.skewed and reported.fingerprint != report.fingerprint:
@@ -157,6 +175,7 @@ class NodeView:
             },
             ended=frozenset(pod for pod in self.ended if pod in reported.directory.by_pod),
             occupancy=UNMADE,
+            unheld=None,
             counted=None,
         )
 
@@ -164,7 +183,7 @@ class NodeView:
     def _empty(self) -> Occupancy:
         return self.reported.emptied()
 
-    def heir_of(self, held: NodeView | None) -> NodeView:
+    def with_assumptions_of(self, held: NodeView | None) -> NodeView:
         """With what was assumed on the node, and known to have ended, before its enforcer began anew."""
         return (
             self
@@ -176,6 +195,8 @@ class NodeView:
         """The pod has ended, though the enforcer may show it for a while."""
         if pod not in self.index.pods or pod in self.ended:
             return self
+        if self.held:
+            return self.bare.without_ended(pod).holding(self.held)
         return _carried(self, _less(self.occupancy, (pod,)), ended=self.ended | {pod})
 
     def assuming(self, *assumptions: Assumption) -> NodeView:
@@ -185,32 +206,28 @@ class NodeView:
         """
         if not assumptions:
             return self
+        if self.held:
+            return self.bare.assuming(*assumptions).holding(self.held)
         new = {assumption.pod: assumption for assumption in assumptions}
         before = self.without_assumed(*new)
         return _carried(before, _with_assumed(before.occupancy, assumptions), assumed={**before.assumed, **new})
 
     def confirming(self, assumption: Assumption) -> NodeView:
         """With this in place of what is assumed of the same pod on the same room, so that its numbers are known."""
-        after = replace(self, assumed={**self.assumed, assumption.pod: assumption})
+        unheld = self.unheld.confirming(assumption) if self.unheld is not None else None
+        after = replace(self, assumed={**self.assumed, assumption.pod: assumption}, unheld=unheld)
         if "table" in vars(self):
             vars(after)["table"] = self.table
         return after
 
     def holding(self, held: Mapping[str, tuple[Reservation, ...]]) -> NodeView:
         """With this held for groups, in place of what is."""
-        changes: dict[str, Reservation | None] = {
-            reservation.key: None
-            for group, there in self.held.items()
-            if there != held.get(group)
-            for reservation in there
-        }
-        changes |= {
-            reservation.key: reservation
-            for group, there in held.items()
-            if there != self.held.get(group)
-            for reservation in there
-        }
-        return _carried(self, self.occupancy.changed(changes, checked=False), held=held) if changes else self
+        if held == self.held:
+            return self
+        bare, new = self.bare, {reservation.key: reservation for there in held.values() for reservation in there}
+        if not new:
+            return bare
+        return _carried(bare, bare.occupancy.changed(new, checked=False), held=held, unheld=bare)
 
     def without_held(self, groups: Container[str]) -> NodeView:
         """As these groups find it."""
@@ -221,8 +238,10 @@ class NodeView:
         gone = [self.assumed[pod] for pod in pods if pod in self.assumed]
         if not gone:
             return self
+        if self.held:
+            return self.bare.without_assumed(*pods).holding(self.held)
         left = {uid: self.assumed[uid] for uid in self.assumed.keys() - pods}
-        if not left and not self.ended and not self.held:
+        if not left and not self.ended:
             return _carried(self, self.reported, assumed=left)
         shown = self.reported
         after = self.occupancy.changed(
@@ -287,18 +306,3 @@ def _with_assumed(occupancy: Occupancy, assumed: Collection[Assumption]) -> Occu
 
 def _less_devices(live: Live, assumed: Iterable[Assumption]) -> Live:
     return live.less_devices((assumption.numa_nodes.mask, assumption.devices) for assumption in assumed)
-
-
-def _after(before: Occupancy, report: Report) -> Occupancy:
-    """What goes is named apart from what comes, so that a key in both is there afterwards."""
-    reservations: dict[str, Reservation | None] = dict.fromkeys(report.gone_reservations)
-    reservations.update((reservation.key, reservation) for reservation in report.reservations)
-    allocations: dict[str, Allocation | None] = dict.fromkeys(report.gone_allocations)
-    allocations.update((allocation.container, allocation) for allocation in report.allocations)
-    # Unchecked: the node is the truth, even where two containers claim the same CPUs.
-    after = (
-        before.changed(reservations=reservations, allocations=allocations, checked=False)
-        if report.tells_placements
-        else before
-    )
-    return after.with_live(before.live.after(report.live))

@@ -128,7 +128,7 @@ class PodIndex:
         return self._ips.get(ip)
 
     def server(self, at: RemoteEnd) -> str | None:
-        """As `by_ip`; on a node's address the hostNetwork pod that was seen to serve that port."""
+        """The pod behind an address: its own, or on a node's the hostNetwork pod that was seen to serve that port."""
         return self._ips.get(at.ip, self._ports.get(at))
 
     def serves(self, uid: str, port: int) -> RemoteEnd | None:

@@ -106,7 +106,7 @@ class PodRow:
     that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
     nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of
     1.35 its Workload's. unscheduled: a number that is
-    another for each condition PodScheduled=False, 0: it has none.
+    another for each condition PodScheduled=False, 0: it has none. ready: its condition Ready is True; of members alone.
     """
 
     uid: str
@@ -132,6 +132,7 @@ class PodRow:
     unscheduled: int = 0
     gated: bool = False
     own_terms: bool = False
+    ready: bool = False
 
     @property
     def gang(self) -> str:
@@ -141,12 +142,24 @@ class PodRow:
 
     @property
     def told_size(self) -> int:
-        """As `told_groups.size`."""
+        """How many pods belong together, by what other controllers wrote on it; 0: nothing readable says it."""
         return told_groups.size(self.annotations)
+
+    @property
+    def sized_by(self) -> tuple[str, ...]:
+        """The keys under which objects may say how many pods belong together: the first one that is known counts."""
+        return told_groups.sized_by(self.namespace, self.scheduling_group, self.labels, self.annotations)
 
     @property
     def ended(self) -> bool:
         return self.phase in ENDED
+
+    @property
+    def comes_again(self) -> bool:
+        """Whether another is made in its place, elsewhere, when it is evicted; not once it is being deleted, as that
+        other is there by then.
+        """
+        return not self.leaving and self.owner is not None and self.owner.kind not in (NODE, "DaemonSet")
 
     @property
     def workload(self) -> str:
@@ -212,13 +225,18 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One Kubernetes node. ready: its condition Ready is True. closed: a new pod has to tolerate one of its taints."""
+    """One Kubernetes node. ready: its condition Ready is True. closed: a new pod has to tolerate one of its taints.
+    cordoned: it takes no new pods, as while it is drained. near: the values of the labels by which nodes are near each
+    other, as `node_domains.values` has them.
+    """
 
     name: str
     uid: str = ""
     ready: bool = True
     addresses: tuple[str, ...] = ()
     closed: bool = False
+    cordoned: bool = False
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ class WorkloadLocations:
     def node(self, uid: str) -> str | None:
         return self._nodes.get(uid)
 
+    @property
+    def count(self) -> int:
+        """Of the pods whose workload is known."""
+        return len(self._workloads)
+
     def workload(self, uid: str) -> str:
         """Empty while not known."""
         return self._workloads.get(uid, "")

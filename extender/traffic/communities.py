@@ -41,7 +41,7 @@ PAYS = 0.02
 
 LEAST = 0.1
 """Share of its traffic that a workload must exchange with its group to be called its member; to stay, half of that.
-Else what talks with everybody (a scraper, a collector of logs) would be a member of whatever is the largest. A part of
+Else what talks with all (a scraper, a collector of logs) would be a member of whatever is the largest. A part of
 a group that exchanges less than that half with the rest is a group of its own."""
 
 LONGEST_NAME = 63
@@ -90,7 +90,7 @@ def _of_one(
     previous: Partition,
     relays: AbstractSet[str],
 ) -> Partition:
-    """As `partition`, of one namespace."""
+    """Finds the groups of one namespace."""
     everything = Traffic.among({*auto, *named}, weights)
     traffic = everything.without(relays)
     free = sorted(auto - named.keys() - relays)

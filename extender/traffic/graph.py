@@ -9,26 +9,71 @@ by its own, or by a Service's, behind which only the server's node sees the pair
   - the server's: a pod with that address, or the hostNetwork pod that its own node has seen serve that port;
   - where no port shows who serves, the target counts as the server.
 
+The server's count is the one that counts. The client's, kept apart, stands in where the server's node reports nothing:
+it runs no enforcer, sees the client behind another address, or has been silent for a half-life while the client's goes
+on.
+
 What no pod is found for waits a little, since traffic may be reported before the API server lists the pod. Every byte
 reported ends as exactly one of the `Fates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from extender.state.pod_index import OUTSIDE, PodIndex, RemoteEnd, address
 from extender.state.pods import Changes, PodRow
-from extender.traffic.remembered import Remembered
-from extender.traffic.sums import FADED, MOST_EDGES, PodPair, Sums
-from numakin.placement.traffic.graph import HALF_LIFE_S, Costs, Flow, Graph
+from extender.traffic.remembered import FADED, Remembered
+from numakin.placement.traffic.graph import HALF_LIFE_S, Amount, Costs, Fading, Flow, Graph, Key, Sum
 
 WAIT_S = 30.0
 """Seconds for which traffic of an unknown address waits for its pod. An address is rarely given anew in that time."""
 
+MOST_EDGES = 100_000
+"""Directed edges between pods, of both ends' reports together: some 40 MB."""
+
 MOST_WAITING = 20_000
 """Flows that wait; over that a flow is counted as unresolved at once."""
+
+
+class PodPair(NamedTuple):
+    """One direction between two pods, as one end's node reports it. server: the end that serves the other; empty on one
+    node, where there is one report only. claimed: by the client's node, of a pair on two nodes.
+    """
+
+    source: str
+    target: str
+    kind: str
+    server: str = ""
+    claimed: bool = False
+
+
+class _PairSums(Fading[PodPair]):
+    """What both ends report of each pair."""
+
+    def rates(self, now: float) -> dict[Key, Amount]:
+        """What each edge carries in a second, each pair counted once."""
+        left, rates = self.in_a_second(now), dict[Key, Amount]()
+        for pair, total in self._believed():
+            key, rate = Key(*pair[:3]), Amount(left * total.bytes, left * total.messages)
+            rates[key] = rates[key].plus(rate) if key in rates else rate
+        return rates
+
+    def tidy(self, now: float) -> None:
+        """Forgets what has faded."""
+        oldest = now - FADED * self.half_life
+        self._sums = {pair: total for pair, total in self._sums.items() if total.at > oldest}
+
+    def _believed(self) -> Iterator[tuple[PodPair, Sum]]:
+        for pair, total in self._sums.items():
+            other = self._sums.get(PodPair(*pair[:4], not pair.claimed)) if pair.server else None
+            silent = other is not None and other.at - total.at > self.half_life
+            if not pair.claimed:
+                yield pair, other if other is not None and silent else total
+            elif other is None:
+                yield pair, total
 
 
 @dataclass(slots=True)
@@ -68,7 +113,7 @@ class ClusterGraph:
         self.pod_index = PodIndex(application_label)
         self.remembered = Remembered(half_life)
         self.fates = Fates()
-        self._sums = Sums(half_life, most_edges, costs)
+        self._sums = _PairSums(half_life, most_edges, costs)
         self._waiting: dict[str, list[_Waiting]] = {}
         self._count = 0
 
@@ -87,7 +132,7 @@ class ClusterGraph:
             self._look_again(ip)
 
     def asked(self, row: PodRow, now: float) -> None:
-        """As `PodIndex.asked`."""
+        """Enters a pod that kube-scheduler asks about, where no API server is watched."""
         self.pod_index.asked(row, now)
 
     def add(self, node: str, flows: Iterable[Flow], now: float) -> None:
@@ -128,7 +173,7 @@ class ClusterGraph:
             self.fates.externally_managed += flow.bytes
             return ""
         if remote is None:
-            self._count_in(PodPair(flow.source, flow.target, flow.kind), flow, at, trusted=True)
+            self._count_in(PodPair(flow.source, flow.target, flow.kind), flow, at)
             return ""
         uid = ours[0]
         peer = self._peer(uid, remote, by_server=flow.by_server)
@@ -139,7 +184,7 @@ class ClusterGraph:
             return ""
         ends = (peer, uid) if source else (uid, peer)
         server = uid if flow.by_server else peer if remote.port else ends[1]
-        self._count_in(PodPair(*ends, flow.kind, server), flow, at, trusted=server == uid)
+        self._count_in(PodPair(*ends, flow.kind, server, claimed=server != uid), flow, at)
         return ""
 
     def _peer(self, uid: str, remote: RemoteEnd, *, by_server: bool) -> str | None:
@@ -150,13 +195,13 @@ class ClusterGraph:
             self._look_again(news.ip)
         return self.pod_index.by_ip(remote.ip)
 
-    def _count_in(self, pair: PodPair, flow: Flow, at: float, *, trusted: bool) -> None:
-        if trusted:
-            self.fates.told += flow.bytes
-        else:
+    def _count_in(self, pair: PodPair, flow: Flow, at: float) -> None:
+        if pair.claimed:
             self.fates.claimed += flow.bytes
+        else:
+            self.fates.told += flow.bytes
         if pair.source != pair.target:
-            self._sums.add(pair, flow.bytes, flow.messages, at, trusted=trusted)
+            self._sums.count(pair, flow.bytes, flow.messages, at)
 
     def _wait(self, ip: str, held: _Waiting) -> None:
         if self._count >= MOST_WAITING:

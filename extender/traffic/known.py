@@ -111,10 +111,10 @@ class TrafficLearning:
         self.graph.apply(changes, now)
         return self.priors.pods(changes)
 
-    def governed_by(self, namespaces: Namespaces) -> bool:
+    def set_namespaces(self, namespaces: Namespaces) -> bool:
         """As `apply`, by what operators set on Namespaces."""
         self.tenancy = namespaces.tenancy
-        return self.priors.governed_by(namespaces)
+        return self.priors.set_namespaces(namespaces)
 
     def asked(self, row: PodRow, now: float) -> None:
         self.graph.asked(row, now)

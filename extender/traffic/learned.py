@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 
 from numakin.placement.model.names import is_workload
-from numakin.placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
+from numakin.placement.traffic.graph import KINDS, Amount, Costs, Graph, Key
 from numakin.wire.bounds import USE_MILLI
 
 VERSION = 1
@@ -41,7 +41,7 @@ class LearnedGroup:
     """
 
     members: tuple[str, ...] = ()
-    edges: Mapping[Key, Rate] = field(default_factory=dict)
+    edges: Mapping[Key, Amount] = field(default_factory=dict)
     uses: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ def by_group(
     was found for it. uses: of each workload, for its group.
     """
     every = {**by_traffic, **{workload: group for workload, group in groups.items() if group}}
-    edges: dict[str, dict[Key, Rate]] = {group: {} for group in every.values()}
+    edges: dict[str, dict[Key, Amount]] = {group: {} for group in every.values()}
     for key, rate in graph.edges.items():
         group = every.get(key.source) or every.get(key.target)
         if group:
@@ -112,7 +112,7 @@ class _Text:
     def use(self, name: str, milli: int) -> bool:
         return self._add((name,), lambda ends: _compact([ends[name], milli]), self._uses)
 
-    def edge(self, key: Key, rate: Rate) -> bool:
+    def edge(self, key: Key, rate: Amount) -> bool:
         """False when it does not fit."""
 
         def row(ends: Mapping[str, int]) -> str:
@@ -175,9 +175,9 @@ def _use(row: Any, names: list[str]) -> tuple[str, int]:
     return names[_index(at)], milli
 
 
-def _edge(row: Any, names: list[str]) -> tuple[Key, Rate]:
+def _edge(row: Any, names: list[str]) -> tuple[Key, Amount]:
     source, target, kind, size, messages = row
-    rate = Rate(float(size), float(messages))
+    rate = Amount(float(size), float(messages))
     if kind not in KINDS or not all(isfinite(number) and number >= 0 for number in rate):
         raise ValueError(f"{str(row)[:80]} is not an edge")
     return Key(names[_index(source)], names[_index(target)], kind), rate

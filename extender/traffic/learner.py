@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from threading import Event
 
 from extender.state.group_spec import Specs
 from extender.state.pods import Changes, PodRow, ServiceRow
 from extender.traffic import learned
 from extender.traffic.known import ClusterTraffic, TrafficLearning
 from extender.traffic.policies import PolicyRow
-from extender.traffic.step_queue import StepQueue
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.optin.parsing import opted_in
 from numakin.placement.traffic.graph import Flow
@@ -41,6 +42,37 @@ MOST_FLOWS = 500_000
 
 BACKOFF = Backoff(first_s=0.01, longest_s=1.0)
 """What is learned comes from all nodes: one that reports nonsense must not hold up the rest."""
+
+
+QueuedStep = Callable[[], object]
+
+
+class StepQueue:
+    """put() may be called from any thread, the others from the one thread alone."""
+
+    def __init__(self) -> None:
+        self._steps: deque[QueuedStep] = deque()
+        self._called = Event()
+
+    def put(self, step: QueuedStep, *, soon: bool = True) -> None:
+        """soon: the thread is woken for it; else it is done with the next that is, or when it looks by itself."""
+        self._steps.append(step)
+        if soon:
+            self._called.set()
+
+    def wait(self, longest_s: float) -> int:
+        """How many are there, once one of them is to be done soon, or after that time."""
+        self._called.wait(longest_s)
+        return len(self._steps)
+
+    def take(self) -> QueuedStep:
+        """IndexError where there is none."""
+        step = self._steps.popleft()
+        if not self._steps:
+            self._called.clear()
+            if self._steps:  # put meanwhile, and its call cleared
+                self._called.set()
+        return step
 
 
 class Learner:
@@ -105,9 +137,9 @@ class Learner:
         waiting = any(not row.node and opted_in(row.annotations) for row in changes.rows)
         self._steps.put(lambda: self._learning.apply(changes, now), soon=waiting)
 
-    def governed_by(self, namespaces: Namespaces) -> None:
+    def set_namespaces(self, namespaces: Namespaces) -> None:
         """Which namespaces' pods may be kin from now on."""
-        self._steps.put(lambda: self._learning.governed_by(namespaces))
+        self._steps.put(lambda: self._learning.set_namespaces(namespaces))
 
     def asked(self, row: PodRow, _longest_s: float) -> None:
         """What kube-scheduler sends; the call does not wait."""
@@ -122,9 +154,9 @@ class Learner:
         """What the API server reports."""
         self._steps.put(lambda: self._learning.priors.policies(changes))
 
-    def asked_for(self, specs: Specs) -> None:
+    def set_group_specs(self, specs: Specs) -> None:
         """What operators ask of groups."""
-        self._steps.put(lambda: self._learning.priors.asked_for(specs))
+        self._steps.put(lambda: self._learning.priors.set_group_specs(specs))
 
     def awaited(self, row: PodRow, longest_s: float) -> None:
         """Returns once what is expected of a pod's workload is known, mostly after some milliseconds; at once where

@@ -1,7 +1,7 @@
 """Who is expected to talk to whom because NetworkPolicies let them, one workload the other.
 
 What may be is less than what is named: an expected pair of theirs weighs half of that of a Service that a container
-names. A rule for everybody, for a whole namespace or for addresses shows nothing.
+names. A rule for all pods, for a whole namespace or for addresses shows nothing.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class PolicyPeer:
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
     """One NetworkPolicy. clients, servers: who may talk to the pods that it selects, and whom they may talk to; without
-    the peers that are everybody or addresses. over: the limits that it exceeds (`extender.traffic.limits`).
+    the peers that are all pods or addresses. over: the limits that it exceeds (`extender.traffic.limits`).
     """
 
     namespace: str

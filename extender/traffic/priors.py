@@ -30,14 +30,14 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.optin.parsing import opted_in
-from numakin.placement.traffic.graph import Costs, Rate
+from numakin.placement.traffic.graph import Amount, Costs
 from numakin.placement.traffic.mentions import Mentions, mention
 from numakin.placement.traffic.silent import Pair
 
 SHARE = 0.5
 """Of the median pair's weight that an expected edge weighs."""
 
-UNSEEN = Costs().weight("tcp", Rate(1_000, 2))
+UNSEEN = Costs().weight("tcp", Amount(1_000, 2))
 """The median pair's weight where no pair of the namespace was seen: one request and its answer in a second."""
 
 HALF_LIFE_S = 120.0
@@ -92,12 +92,12 @@ class Priors:
         _take(self._policies, changes)
         return self._noted(changed=True)
 
-    def governed_by(self, namespaces: Namespaces) -> bool:
+    def set_namespaces(self, namespaces: Namespaces) -> bool:
         """Whose pods may be kin of whose from now on."""
         changed, self._namespaces = namespaces != self._namespaces, namespaces
         return self._noted(changed=changed)
 
-    def asked_for(self, specs: Specs) -> bool:
+    def set_group_specs(self, specs: Specs) -> bool:
         """What operators wrote into the groups' objects."""
         before = {group: spec.edges for group, spec in self._specs.items() if spec.edges}
         self._specs = specs

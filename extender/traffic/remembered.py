@@ -12,13 +12,15 @@ from collections.abc import Collection, Mapping
 from heapq import nsmallest
 from math import exp2
 
-from extender.traffic.sums import FADED
-from numakin.placement.traffic.graph import MOST_EDGES, Graph, Key, Rate
+from numakin.placement.traffic.graph import MOST_EDGES, Amount, Graph, Key
+
+FADED = 8
+"""Half-lives after which traffic without news is forgotten: less than half a percent of it is left."""
 
 REST_S = 14 * 86_400.0
 """Seconds after which a resting edge is forgotten: jobs that run once a week are still known."""
 
-NOTHING = Rate(0.0, 0.0)
+NOTHING = Amount()
 
 
 class Remembered:
@@ -28,12 +30,12 @@ class Remembered:
         self.dropped = 0
         self._half_life = half_life
         self._most = most_edges
-        self._edges: dict[Key, Rate] = {}
+        self._edges: dict[Key, Amount] = {}
         self._resting: dict[Key, float] = {}
-        self._fading: dict[Key, tuple[float, Rate]] = {}
+        self._fading: dict[Key, tuple[float, Amount]] = {}
         self._over: set[Key] = set()
 
-    def restored(self, edges: Mapping[Key, Rate], now: float) -> None:
+    def restored(self, edges: Mapping[Key, Amount], now: float) -> None:
         """With what was written down before; where more is known already, that stays."""
         for key, rate in edges.items():
             self._edges[key] = _most(rate, self._edges.get(key, NOTHING))
@@ -41,7 +43,7 @@ class Remembered:
 
     def after(self, seen: Graph, live: Collection[str], now: float) -> Graph:
         """What is seen now, completed. live: the workloads that have pods."""
-        edges: dict[Key, Rate] = {}
+        edges: dict[Key, Amount] = {}
         for key in seen.edges.keys() | self._edges.keys():
             awake = key.source in live and key.target in live
             rate = self._awake(key, seen, now) if awake else self._at_rest(key, seen, now)
@@ -51,21 +53,21 @@ class Remembered:
         self._shed(seen)
         return Graph(dict(self._edges), seen.costs, seen.dropped)
 
-    def _awake(self, key: Key, seen: Graph, now: float) -> Rate | None:
+    def _awake(self, key: Key, seen: Graph, now: float) -> Amount | None:
         shown = seen.edges.get(key, NOTHING)
         if self._resting.pop(key, None) is not None:
             before = self._edges[key]
-            missing = Rate(max(0.0, before.bytes - shown.bytes), max(0.0, before.messages - shown.messages))
+            missing = Amount(max(0.0, before.bytes - shown.bytes), max(0.0, before.messages - shown.messages))
             self._fading[key] = (now, missing)
         since, rate = self._fading.get(key, (now, NOTHING))
         if now - since > FADED * self._half_life:
             del self._fading[key]
         elif any(rate):
             left = exp2((since - now) / self._half_life)
-            return Rate(shown.bytes + left * rate.bytes, shown.messages + left * rate.messages)
+            return shown.plus(rate.times(left))
         return shown if any(shown) else None
 
-    def _at_rest(self, key: Key, seen: Graph, now: float) -> Rate | None:
+    def _at_rest(self, key: Key, seen: Graph, now: float) -> Amount | None:
         since = self._resting.setdefault(key, now)
         self._fading.pop(key, None)
         if now - since > REST_S:
@@ -86,5 +88,5 @@ class Remembered:
         self._over = set(over)
 
 
-def _most(first: Rate, second: Rate) -> Rate:
-    return Rate(max(first.bytes, second.bytes), max(first.messages, second.messages))
+def _most(first: Amount, second: Amount) -> Amount:
+    return Amount(max(first.bytes, second.bytes), max(first.messages, second.messages))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from extender.cluster import Cluster
@@ -9,7 +10,7 @@ from extender.scoring.history import ExplainRow, Offer, PodStory
 from extender.scoring.predict import Prediction, Wanted, opt_ins, predict
 from extender.state.node_report import DecisionRow
 from extender.state.node_view import Assumption
-from extender.views import readout
+from extender.views import readout, regroup
 from extender.views.nearness import nearness, place
 from extender.views.summary import sentence
 from numakin.placement.decide.decide import Reason
@@ -43,6 +44,7 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
         "scored": _scored(offer, story.at, most_nodes) if offer else None,
         "expected": _expected(assumed, story.at) if assumed else None,
         "held": readout.group_room(cluster.held_for(group)) if group else [],
+        "regroup": regroup.of_group(cluster.regroupings, group) if group else None,
         "happened": [_happened(row) for row in decisions],
     }
 
@@ -105,12 +107,14 @@ def _scored(offer: Offer, now: float, most_nodes: int | None) -> dict[str, Any]:
     return {
         "seconds_ago": round(now - offer.at, 3),
         "nodes_scored": len(offer.names),
-        "nodes": [weighed(row, offer.want) for row in rows],
+        "nodes": [weighed(row, offer.want, offer.beside(row.node)) for row in rows],
     }
 
 
-def weighed(row: ExplainRow, want: Wanted) -> dict[str, Any]:
-    """The decisions are made anew on the very values that were scored, so they are the same."""
+def weighed(row: ExplainRow, want: Wanted, beside: Sequence[str] = ()) -> dict[str, Any]:
+    """The decisions are made anew on the very values that were scored, so they are the same. beside: where kin are that
+    pull the pod there from other nodes.
+    """
     row_json: dict[str, Any] = {"node": row.node, "score": row.score}
     if row.view is None:
         return {**row_json, "reasons": [NO_ENFORCER]}
@@ -126,7 +130,7 @@ def weighed(row: ExplainRow, want: Wanted) -> dict[str, Any]:
         "fits": prediction.fits,
         "decision_score": round(prediction.score, 6),
         "containers": _containers(want, prediction),
-        "reasons": reasons + [str(reason) for reason in prediction.decisions[0].reasons],
+        "reasons": [*reasons, *map(str, prediction.decisions[0].reasons), *beside],
         "kin_elsewhere": row.kin.elsewhere,
         "data_age_seconds": round(row.age, 3),
         "generation": row.view.generation,

@@ -58,7 +58,7 @@ def _planned(draft: Cluster, pod: PodRow, names: Sequence[str]) -> dict[str, Any
 def _best(draft: Cluster, want: Wanted, names: Sequence[str]) -> dict[str, Any]:
     """The pod then counts as bound there, so that the next one finds it."""
     offer = draft.score(want, names)
-    rows = [weighed(row, want) for row in offer.best(1 + ALTERNATIVES)]
+    rows = [weighed(row, want, offer.beside(row.node)) for row in offer.best(1 + ALTERNATIVES)]
     refused = draft.refusals(want, names) if want.strict else {}
     rows = [row | ({"refused": refused[row["node"]].why} if row["node"] in refused else {}) for row in rows]
     best = next((row for row in rows if row.get("fits") and "refused" not in row), None)

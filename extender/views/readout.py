@@ -37,7 +37,7 @@ def groups(picture: Picture) -> list[dict[str, Any]]:
 
 
 def plans(kept: Plans) -> list[dict[str, Any]]:
-    """The reservations that are kept for workloads somebody of whose group is still to come; replicas: in all."""
+    """The reservations that are kept for workloads of whose group pods are still to come; replicas: in all."""
     return [
         {
             "workload": name,
@@ -207,7 +207,7 @@ def _node(node_state: NodeState, *, live: bool) -> dict[str, Any]:
 
 
 def cache_domains(machine: Machine, occupancy: Occupancy, numa_node: int) -> list[dict[str, Any]]:
-    """Those within which somebody is kept."""
+    """Those within which a member is kept."""
     within = occupancy.directory.within
     return [
         {

@@ -19,15 +19,18 @@ from extender.views.page.pod import pod, pod_of_uid
 from extender.views.page.pods import pods
 from extender.views.page.rooms import MOST_ROOMS, rooms
 from extender.views.page.scene import Scenes
-from extender.web.changes import events
 from extender.web.page import add_page
 
 WORTH_PACKING = 10_000
 """Bytes of an answer from which packing it is worth its time."""
 
 
+RETRY_MS = 2_000
+"""How long a browser waits before it comes again."""
+
+
 class Web:
-    """scenes, history: also for whoever samples the localities."""
+    """scenes, history: also for what samples the localities."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -79,7 +82,7 @@ class Web:
 
     def _group(self) -> Response:
         name = request.args.get("group", "")
-        answer = group(self.scenes.current(), name, self.cluster.live, self.history)
+        answer = group(self.scenes.current(), name, self.cluster.live, self.history, self.cluster.regroupings)
         return _known(answer, f"no pod is in a group {name}: it is NAMESPACE/NAME")
 
     def _node(self) -> Response:
@@ -107,3 +110,16 @@ def _json(value: object, status: int = 200) -> Response:
     if packed:
         response.headers["Content-Encoding"] = "gzip"
     return response
+
+
+def events(overview: Overview, version: int) -> bytes:
+    """What has changed since a version, as one part of a stream of server-sent events; a comment when nothing has,
+    which shows each end that the other is there.
+
+    `extender.serving.streams` asks for the next part when it is time; where it does not, or the stream ends, the
+    browser comes again itself. Both name the last event, which is a version of the overview.
+    """
+    changes = overview.since(version)
+    if changes["version"] == version:
+        return b":\n\n"
+    return b"retry: %d\nid: %d\ndata: %b\n\n" % (RETRY_MS, changes["version"], msgspec.json.encode(changes))

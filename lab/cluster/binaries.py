@@ -28,6 +28,11 @@ class Binaries:
         return str(self.folder / program)
 
     @property
+    def title(self) -> str:
+        """Such as "Kubernetes 1.36"."""
+        return f"Kubernetes 1.{self.minor}"
+
+    @property
     def speaks_cri_v1(self) -> bool:
         """Whether the kubelet does; before 1.23 it speaks v1alpha2 alone, which newer runtimes have dropped."""
         return self.minor >= 23

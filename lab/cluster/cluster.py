@@ -36,9 +36,11 @@ TOKEN_S = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What cluster to make. machines: by node, a name of lab.standins.machines. real: nodes on which somebody will
+    """What cluster to make. machines: by node, a name of lab.standins.machines. real: nodes on which the caller will
     start a kubelet. scheduler: its configuration. percentage: percentageOfNodesToScore. http_timeout: how long
     kube-scheduler waits for the extender, empty for what the configuration says. other_extenders: their entries in it.
+    labels: more of them, by node.
+    scheduling_groups: as ControlPlane's.
     """
 
     machines: Mapping[str, str]
@@ -49,6 +51,8 @@ class Terms:
     percentage: int | None = None
     http_timeout: str = ""
     other_extenders: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    scheduling_groups: bool = False
 
 
 @dataclass(slots=True)
@@ -126,7 +130,8 @@ class Cluster(AllOrNothing):
         self._stack.push(self._delete_folder)
         given = credentials.made(self.folder / "credentials", self.terms.real)
         self._credentials = given
-        self._plane = plane = ControlPlane(self.folder, self.binaries, given)
+        groups = self.terms.scheduling_groups
+        self._plane = plane = ControlPlane(self.folder, self.binaries, given, scheduling_groups=groups)
         self._stack.callback(plane.kill)
         plane.start()
         self._make_nodes()
@@ -170,7 +175,7 @@ class Cluster(AllOrNothing):
 
     def register(self, name: str, capacity: Mapping[str, str]) -> None:
         """What the node's kubelet does at its first start."""
-        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **self.terms.labels.get(name, {})}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         self.plane.api.request("POST", "/api/v1/nodes", None, node)
         ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]

@@ -14,7 +14,7 @@ from extender.kube.config import connect
 from lab.cluster.binaries import REPOSITORY, Binaries
 from lab.cluster.credentials import ADMIN, CONTROLLER_MANAGER, SCHEDULER, Credentials
 from lab.cluster.processes import Process, listening
-from lab.cluster.release import Release
+from lab.cluster.release import SCHEDULING_GROUPS, SCHEDULING_GROUPS_GATES, Release
 from numakin.process.ports import free_port
 
 SCHEDULER_CONFIGS = REPOSITORY / "scheduler-config"
@@ -37,11 +37,15 @@ what a burst of pods waits for.
 class ControlPlane:
     """start() brings up all but the scheduler, whose configuration names an extender: start_scheduler().
 
-    Every component keeps its port over restarts. folder: for logs and data.
+    Every component keeps its port over restarts. folder: for logs and data. scheduling_groups: with PodGroups, which a
+    release that `has_scheduling_groups` has behind gates.
     """
 
-    def __init__(self, folder: Path, binaries: Binaries, credentials: Credentials) -> None:
+    def __init__(
+        self, folder: Path, binaries: Binaries, credentials: Credentials, *, scheduling_groups: bool = False
+    ) -> None:
         self.folder = folder
+        self._gates = SCHEDULING_GROUPS_GATES if scheduling_groups else ()
         self.release = Release(binaries.minor)
         self.audit_log = folder / "audit.log"
         self._binaries, self._credentials = binaries, credentials
@@ -136,7 +140,8 @@ class ControlPlane:
             f"--service-account-signing-key-file={given.account_key}",
             f"--service-account-key-file={given.account_key}", "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged=true", f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}",
-            *self.release.api_server_options,
+            *self.release.api_server_options, *self._gates,
+            *((f"--runtime-config={SCHEDULING_GROUPS}=true",) if self._gates else ()),
         )  # fmt: skip
 
     def _controller_manager_options(self) -> tuple[str, ...]:
@@ -148,13 +153,13 @@ class ControlPlane:
             f"--service-account-private-key-file={given.account_key}", f"--root-ca-file={given.ca}",
             f"--kube-api-qps={WRITES_PER_S}", f"--kube-api-burst={2 * WRITES_PER_S}",
             # Kubelets that are played say once that they are ready, and no more.
-            "--node-monitor-grace-period=24h", *self.release.insecure_port_off,
+            "--node-monitor-grace-period=24h", *self.release.insecure_port_off, *self._gates,
         )  # fmt: skip
 
     def _scheduler_options(self) -> tuple[str, ...]:
         return (
             f"--config={self._scheduler_config}", "--bind-address=127.0.0.1",
-            f"--secure-port={self._scheduler_port}", *self.release.insecure_port_off,
+            f"--secure-port={self._scheduler_port}", *self.release.insecure_port_off, *self._gates,
         )  # fmt: skip
 
     def _api_server_ready(self) -> bool:

@@ -49,6 +49,26 @@ class Release:
         """Whether a pod's resources can be changed while it runs, without a feature gate."""
         return self.minor >= 33
 
+    @property
+    def says_free_devices(self) -> bool:
+        """Whether its kubelet answers which devices there are (GetAllocatableResources)."""
+        return self.minor >= 23
+
+    @property
+    def has_pod_resources(self) -> bool:
+        """Whether a pod may have resources of its own (`spec.resources`) without a feature gate."""
+        return self.minor >= 34
+
+    @property
+    def resizes_pod_resources(self) -> bool:
+        """Whether those can be changed while the pod runs, without a feature gate."""
+        return self.minor >= 36
+
+    @property
+    def has_scheduling_groups(self) -> bool:
+        """Whether it has PodGroups as SCHEDULING_GROUPS names them: they are alpha, and change with each release."""
+        return self.minor == 36
+
     def kubelet_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """The KubeletConfiguration: newer ones refuse cgroup v1 unless configured otherwise."""
         if self.minor < 23:
@@ -79,6 +99,14 @@ class Release:
         served = {"healthzBindAddress": address, "metricsBindAddress": address}
         return {**config, "apiVersion": "kubescheduler.config.k8s.io/v1beta1", **served}
 
+
+SCHEDULING_GROUPS = "scheduling.k8s.io/v1alpha2"
+"""The API of PodGroups in 1.36."""
+
+SCHEDULING_GROUPS_GATES = (
+    "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true",
+)
+"""An option of the API server, the controller-manager and the scheduler."""
 
 _EPHEMERAL = "EphemeralContainers"
 _BEFORE_1_21 = {"PodDisruptionBudget": "policy/v1beta1"}

@@ -35,7 +35,7 @@ class Service:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except Exception as error:  # noqa: BLE001 - a thread has nobody else who would see it
+        except Exception as error:  # noqa: BLE001 - nothing else would see what a thread raises
             if self._listening.done():
                 self.errors.append(f"the Service: {type(error).__name__}: {error}")
             else:

@@ -20,6 +20,7 @@ from lab.demo.baselines import BASELINES
 from lab.demo.cluster import Cluster, NotReadyError
 from lab.demo.locality import Place, locality
 from lab.demo.shop import SHOPS, Pod, arrivals
+from lab.standins.machines.in_memory import in_memory
 from lab.standins.patience import PATIENCE_S
 from lab.standins.runtime.records import Container
 from lab.standins.scheduler.binding import Binder
@@ -36,7 +37,7 @@ MOST_TIMES = 6
 def main() -> int:
     options = _options()
     console = Console(stderr=options.json)
-    with tempfile.TemporaryDirectory(prefix="numakin-demo.") as folder:
+    with tempfile.TemporaryDirectory(prefix="numakin-demo.", dir=in_memory()) as folder:
         try:
             with Cluster(Path(folder), MACHINES) as cluster:
                 return _played(console, cluster, options)
@@ -111,7 +112,7 @@ def _replayed(cluster: Cluster, places: dict[Pod, Place], uids: dict[Pod, str]) 
 
 
 def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
-    """Until someone has seen enough."""
+    """Until the user ends it."""
     enough = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: enough.set())

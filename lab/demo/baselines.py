@@ -19,7 +19,7 @@ from numakin.placement.model.topology import Machine
 class Baseline:
     """numa: what places containers on a node. affinity: makes the rule over nodes; None for none.
 
-    by_hand: what somebody has to write and keep up to date. breaks: where it stops to help.
+    by_hand: what a user has to write and keep up to date. breaks: where it stops to help.
     """
 
     name: str

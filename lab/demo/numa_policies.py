@@ -27,7 +27,7 @@ class LowestFirst:
         self._on[pod] = node
 
     def places(self) -> dict[Pod, Place]:
-        """Where everybody is in the end."""
+        """Where each pod is in the end."""
         return {pod: Place(self.name, NumaSet.of((node,))) for pod, node in self._on.items()}
 
     def choose(self, pod: Pod) -> int:

@@ -140,7 +140,7 @@ def _provided(provider: Any, now: float) -> str:
     try:
         payload = token.split(".")[1]
         ends = float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
-    except (IndexError, ValueError, KeyError, TypeError) as bad:
+    except (IndexError, ValueError, KeyError, TypeError, RecursionError) as bad:
         raise BadKubeconfig("the user's auth-provider has no id-token: log in first, as for kubectl") from bad
     if ends < now:
         raise BadKubeconfig("the user's id-token has ended: any command of kubectl's renews it, as `kubectl get nodes`")
@@ -197,14 +197,14 @@ def _log_in(command: Entry, cluster: Entry) -> Login:
         why = f"it gave nothing within {LOGIN_S:.0f} s"
     except OSError as bad:
         why = bad.strerror or str(bad)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         why = f"what it printed is no ExecCredential of {version} with a token or a certificate"
     line = " ".join([command["command"], *map(str, command.get("args") or ())])
     raise BadKubeconfig(f"the user's exec command gave no credentials; run it by hand: {line}: {why}")
 
 
 def _login_of(printed: bytes, version: str) -> Login:
-    """ValueError, KeyError, TypeError or AttributeError where it is none."""
+    """ValueError, KeyError, TypeError, AttributeError or RecursionError where it is none."""
     answer = json.loads(printed)
     status, ends = answer["status"], answer["status"].get("expirationTimestamp")
     certificate, key = status.get("clientCertificateData") or "", status.get("clientKeyData") or ""

@@ -19,6 +19,6 @@ class UsageError(CommandError):
 
 
 class Unanswered(CommandError):
-    """Nobody answered, or the answer was not allowed."""
+    """There was no answer, or it was not allowed."""
 
     code = 3

@@ -1,6 +1,6 @@
 """Pods as placement reads them: no environment, no image, no other label or annotation.
 
-Whole templates of many replicas would be more than the extender takes at once, and are nobody's to record.
+Whole templates of many replicas would be more than the extender takes at once, and are not to be recorded.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ INTERRUPTED = 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 done, 1 the answer is bad news, 2 wrong use, 3 nobody answered."""
+    """The exit code: 0 done, 1 the answer is bad news, 2 wrong use, 3 no answer."""
     try:
         given = parser().parse_args(arguments)
         if not given.command:

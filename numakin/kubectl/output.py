@@ -15,7 +15,7 @@ from rich.text import Text
 
 FORMATS = ("table", "wide", "json", "yaml")
 NO_TERMINAL_COLUMNS = 240
-"""Where no terminal says how wide it is: names are not broken for whoever greps."""
+"""Where no terminal says how wide it is: names are not broken, for grep."""
 
 
 def console() -> Console:

@@ -146,13 +146,13 @@ def _code(text: str) -> int:
     try:
         status = json.loads(text)
         return 0 if status["status"] == "Success" else int(status["details"]["causes"][0]["message"])
-    except (ValueError, LookupError, TypeError) as bad:
+    except (ValueError, LookupError, TypeError, RecursionError) as bad:
         raise ValueError(_message(text) or text or "the stream ended without a status") from bad
 
 
 def _message(text: str) -> str:
     """Of a Status; empty where the text is none."""
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads(text)["message"])
     return ""
 
@@ -200,5 +200,5 @@ def _settle(answer: Future[T], work: Callable[[], T]) -> None:
     """Into the answer goes what the work returns, or what it raises."""
     try:
         answer.set_result(work())
-    except BaseException as bad:  # noqa: BLE001 - whoever waits for the answer raises it
+    except BaseException as bad:  # noqa: BLE001 - the thread that waits for the answer raises it
         answer.set_exception(bad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +13,6 @@ import urllib3
 
 from numakin.kubectl.apiserver import LARGEST_ANSWER, Answer, ApiServer
 from numakin.kubectl.errors import CommandError, Unanswered, UsageError
-from numakin.kubectl.tokens import ViewerToken
 from numakin.wire.verification import verifying
 
 SERVICE = "numakin-extender"
@@ -24,8 +24,46 @@ READ_S = 60.0
 _NO_BACKEND = frozenset({502, 503, 504})
 
 
+VIEWER, AUDIENCE = "numakin-viewer", "numakin"
+VIEWER_HEADER = "X-Numakin-Token"
+
+TOKEN_LASTS_S = 600
+"""The shortest that the API server makes tokens for."""
+
+TOKEN_RENEWED_S = TOKEN_LASTS_S / 2
+
+
+class ViewerToken:
+    """The token by which the extender knows that this user may read: of an account that stands for viewers. Asked for
+    when it is needed, and again in time. namespace: where numakin is.
+
+    The API server's proxy does not pass on who asks, and no user's own token is shown to the extender. So a user who
+    may see the cluster is allowed to ask for tokens of this account, which are good for numakin alone.
+    """
+
+    def __init__(self, api: ApiServer, namespace: str) -> None:
+        self._api = api
+        self._path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{VIEWER}/token"
+        self._headers: dict[str, str] = {}
+        self._at: float | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Empty where there is no such account, or this user may not have its tokens: an extender may need none."""
+        if self._at is None or time.monotonic() - self._at > TOKEN_RENEWED_S:
+            self._at = time.monotonic()
+            self._headers = self._asked()
+        return self._headers
+
+    def _asked(self) -> dict[str, str]:
+        spec = {"audiences": [AUDIENCE], "expirationSeconds": TOKEN_LASTS_S}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        answer = self._api.request("POST", self._path, body=json.dumps(body).encode())
+        return {VIEWER_HEADER: str(answer.json()["status"]["token"])} if answer.status in (200, 201) else {}
+
+
 class Extender(Protocol):
-    """Whoever answers for the extender."""
+    """What answers for the extender."""
 
     def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer: ...
 
@@ -80,7 +118,7 @@ class Proxied:
         for scheme in list(self._schemes):
             url = f"{where}/{scheme}{self._service}:{PORT}/proxy{path}"
             answer = self._api.request(method, url, query, body, self._token.headers)
-            # The API server's own 500 or 503: nobody there, or somebody who speaks otherwise.
+            # The API server's own 500 or 503: no backend, or one of another protocol.
             if answer.status < 500 or _status(answer) is None:
                 break
         self._check(answer)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from functools import cached_property
 
 from numakin.kubectl.apiserver import ApiServer, connect
-from numakin.kubectl.errors import UsageError
+from numakin.kubectl.errors import CommandError, UsageError
 from numakin.kubectl.reach import Direct, Extender, Proxied
+
+
+def agreed(question: str) -> None:
+    """UsageError where there is no terminal to ask at, CommandError where the answer is no."""
+    if not sys.stdin.isatty():
+        raise UsageError("nobody is there to be asked: give --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandError("nothing was done")
 
 
 class Session:

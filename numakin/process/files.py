@@ -22,7 +22,7 @@ system calls and fresh pages more.
 def read_regular(path: Path | str, largest: int = LARGEST, *, private: bool = False) -> bytes:
     """The whole file. OSError, which names it: unreadable, no regular file, or of more bytes than `largest`.
 
-    private: also refused when it is a link, or when anyone but this process's user may have written it or can read it.
+    private: also refused when it is a link, or when another user than this process' may have written or can read it.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if private else 0)
     descriptor = os.open(path, flags)

@@ -7,6 +7,7 @@ imports such a library itself.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import select
@@ -19,12 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from numakin.process.title import set_title
-
 POLL_S = 0.02
 """Seconds between two looks at whether a process has ended, while a caller waits for that; not by time.sleep(), which
 waits for a point in time, and so fails where libfaketime misleads it.
 """
+
+
+_PR_SET_NAME = 15
+
+_ARG_START, _ARG_END = 45, 46
+"""Where the kernel looks for the command line: fields 48 and 49 of /proc/self/stat, from the third on (proc(5))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +135,17 @@ def _exit_status(code: object) -> int:
         return code or 0
     print(code, file=sys.stderr)
     return 1
+
+
+def set_title(words: Sequence[str]) -> None:
+    """Puts these words in place of the command line, as far as they fit into its memory, and the first 15 bytes of the
+    first one in place of the name. Nothing happens where there is no /proc.
+    """
+    with suppress(OSError):
+        stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        start, end = int(stat[_ARG_START]), int(stat[_ARG_END])
+        size = max(0, end - start)
+        # A last byte other than 0 would make the kernel go on into the environment.
+        title = b"".join(os.fsencode(word) + b"\0" for word in words)[: max(0, size - 1)]
+        ctypes.memmove(start, title.ljust(size, b"\0"), size)
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, os.fsencode(words[0])[:15] + b"\0")

@@ -95,3 +95,24 @@ class Loop:
             callback = heapq.heappop(self._timers).callback
             if callback is not None:
                 callback()
+
+
+class Burst:
+    """Calls back once no event has come for `quiet_s`, and at the latest `within_s` after the first; in seconds."""
+
+    def __init__(self, loop: Loop, callback: Callback, *, quiet_s: float = 0.02, within_s: float = 0.1) -> None:
+        self._loop, self._callback, self._quiet_s, self._within_s = loop, callback, quiet_s, within_s
+        self._timer: Timer | None = None
+        self._latest = 0.0
+
+    def event(self) -> None:
+        now = time.monotonic()
+        if self._timer is None:
+            self._latest = now + self._within_s
+        else:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(min(self._quiet_s, self._latest - now), self._over)
+
+    def _over(self) -> None:
+        self._timer = None
+        self._callback()

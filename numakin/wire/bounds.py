@@ -8,9 +8,6 @@ MESSAGE_BYTES = 8 << 20
 NAME_LENGTH = 253
 """Names of nodes, pods and containers (a DNS-1123 subdomain), and every other name on the stream."""
 
-GROUP_LENGTH = 63 + 1 + 63
-"""NAMESPACE/name."""
-
 ID_LENGTH = 512
 """Pod uids, container ids, reservation keys (a uid, a slash and a container's name)."""
 

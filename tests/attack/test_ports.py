@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from extender.scheduler import wire
 from extender.serving import limits
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.stranger import HALF_A_REQUEST
+from tests import forked
 from tests.attack.hostile import HALF_A_BODY, HostilePod, allow_descriptors, cut_off, memory, readable
-from tests.extender.running import Extender, recorded
+from tests.extender.running import Extender, recorded, running
 from tests.metrics import value
 
 NAMES = ["n1", "n2", "n3"]
@@ -80,67 +83,54 @@ def thread_count(extender: Extender) -> int:
     return len([*Path(f"/proc/{extender.program.pid}/task").iterdir()])
 
 
-def test_one_address_has_so_many_connections_and_no_more(extender, address):
-    addresses = (f"127.0.1.{number}" for number in range(1, 255))
-
-    def refused() -> bool:
-        """From a new address each time: the first connections may be over before a slow port has taken the last."""
-        with HostilePod(address, next(addresses)) as pod:
-            pod.hold(limits.CONNECTIONS_PER_PEER, HALF_A_REQUEST)
-            assert cut_off(pod.connect()) == b""
-            assert scheduled(extender) == NAMES
-            return over(extender, "connections_per_peer") > 0
-
-    until(refused, "the last is one too many")
-    assert over(extender, "connections_per_peer") == 1
-
-
 FLOODS = [(b"", "waiting", limits.WAITING), (HALF_A_REQUEST, "connections", limits.CONNECTIONS)]
 """What each connection says first, and the bound that it comes under."""
 
 
-@pytest.mark.parametrize(("first", "limit", "most"), FLOODS, ids=["silent", "half a request"])
-def test_a_flood_from_many_addresses_takes_no_place_from_who_calls(extender, address, first, limit, most):
-    """More connections than the port takes, beside the one that kube-scheduler keeps, and before it opens another."""
-    allow_descriptors()
-    assert scheduled(extender) == NAMES
-    each_has = 1 + (most + 20) // 41
+class TestCrowd:
+    """More connections than there may be. None is over for its time: on a slow machine the first would be before the last
+    is taken, and they would never be too many.
+    """
 
-    def flooded() -> bool:
-        """The first connections may be over before a slow port has taken the last: then they are not too many."""
-        before = over(extender, limit)
+    @pytest.fixture
+    def extender(self, tmp_path: Path) -> Iterator[Extender]:
+        allow_descriptors()
+        for_ever = {f"extender.serving.limits.{name}": 1e6 for name in ("HANDSHAKE_S", "HEADER_S")}
+        with running(tmp_path, begin=partial(forked.extender, constants=for_ever)) as first:
+            yield first
+
+    def test_one_address_has_so_many_connections_and_no_more(self, extender, address):
+        with HostilePod(address) as pod:
+            pod.hold(limits.CONNECTIONS_PER_PEER, HALF_A_REQUEST)
+            assert cut_off(pod.connect()) == b""
+            assert scheduled(extender) == NAMES
+            assert over(extender, "connections_per_peer") == 1
+            assert not any(map(readable, pod.sockets[:-1]))
+
+    @pytest.mark.parametrize(("first", "limit", "most"), FLOODS, ids=["silent", "half a request"])
+    def test_a_flood_from_many_addresses_takes_no_place_from_who_calls(self, extender, address, first, limit, most):
+        """Beside the connection that kube-scheduler keeps, and before it opens another."""
+        assert scheduled(extender) == NAMES
+        each_has = 1 + (most + 20) // 41
         with ExitStack() as stack:
             for number in range(1, 42):
                 stack.enter_context(HostilePod(address, f"127.1.0.{number}")).hold(each_has, first)
+            assert scheduled(extender) == NAMES
+            until(lambda: over(extender, limit) > 0, "the port takes no more")
             assert scheduled(extender) == NAMES
             extender.connection.close()
             assert scheduled(extender) == NAMES
             assert probed(extender) == 200
             assert extender.get("/api/v1/nodes")["nodes"] == []
-            return over(extender, limit) > before
 
-    until(flooded, "the port takes no more")
-
-
-def test_who_has_few_connections_is_not_cut_off_for_who_has_many(extender, address):
-    allow_descriptors()
-
-    def answered() -> bool:
-        """On a slow machine its time may be over before the port is full."""
-        before = over(extender, "connections")
+    def test_who_has_few_connections_is_not_cut_off_for_who_has_many(self, extender, address):
         with ExitStack() as stack:
             first = stack.enter_context(HostilePod(address, "127.5.0.1")).connect(HALF_A_REQUEST)
             for number in range(1, 42):
-                pod = stack.enter_context(HostilePod(address, f"127.5.1.{number}"))
-                pod.hold(4, HALF_A_REQUEST)
-            while over(extender, "connections") == before:
-                if readable(first):
-                    return False
-            with suppress(OSError):
-                first.sendall(b"ngth: 0\r\nConnection: close\r\n\r\n")
-            return cut_off(first).startswith(b"HTTP/1.1 ")
-
-    until(answered, "the port is full, and the first one asks all the same")
+                stack.enter_context(HostilePod(address, f"127.5.1.{number}")).hold(4, HALF_A_REQUEST)
+            until(lambda: over(extender, "connections") > 0, "the port takes no more")
+            first.sendall(b"ngth: 0\r\nConnection: close\r\n\r\n")
+            assert cut_off(first).startswith(b"HTTP/1.1 ")
 
 
 @pytest.mark.parametrize("port", ["web", "health"])

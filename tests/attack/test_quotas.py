@@ -30,7 +30,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def limited_node() -> Iterator[Site]:
-    yield from made("--max-exclusive-cpus-per-namespace", "4")
+    yield from made("--policy-options", "max-exclusive-cpus-per-namespace=4")
 
 
 def test_a_tenant_gets_no_more_exclusive_cpus_than_its_namespace_may_have(site):

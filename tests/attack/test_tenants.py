@@ -16,6 +16,7 @@ from numakin.placement.traffic.graph import Flow
 from numakin.placement.traffic.window import Window
 from numakin.wire import report_pb2 as pb
 from tests.attack.operated import Site as Node
+from tests.extender.group_objects import until_watched
 from tests.extender.running import Extender, machine, reservation, running
 from tests.manifests.rendered import files, one
 
@@ -62,7 +63,7 @@ def site(folder: Path, affinity_with: Mapping[str, str] = {}) -> Iterator[Site]:
             server.create_node(node)
         kubeconfig = str(server.kubeconfig(folder / "kubeconfig"))
         with running(folder, "--kube", "--kubeconfig", kubeconfig, "--namespace", "default") as extender:
-            server.wait_for("watches", 6)
+            until_watched(server)
             made = Site(server, extender)
             uids = {VICTIM: made.replica(VICTIM, 0, "n1"), ATTACKER: made.replica(ATTACKER, 0, "n2")}
             for node, namespace in (("n1", VICTIM), ("n2", ATTACKER)):

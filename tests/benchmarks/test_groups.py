@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.cluster.load import Instance, locality
 from benchmarks.cluster.nodes.population import NodeSpec, population
-from benchmarks.groups import best, by_hand, drawn, play
+from benchmarks.groups import apart, best, by_hand, drawn, play
 
 Cluster = tuple[list[NodeSpec], list[Instance]]
 
@@ -48,3 +48,17 @@ def test_the_best_known_cuts_no_group_that_fits_beside_the_others(cluster: Clust
     alone = {group: best.best(specs, [group], milp_s=0)[group] for group in groups}
     together = best.best(specs, groups, milp_s=0)
     assert all(together[group] <= alone[group] + 1e-9 for group in groups)
+
+
+def test_replicas_that_may_not_share_a_node_do_not_and_the_pieces_are_nearly_as_whole_as_the_best_known():
+    random = Random(4)
+    specs = population(6, random)
+    groups = apart.groups(specs, 0.15, random)
+    pods = [replica for group in groups for replica in group.replicas()]
+    random.shuffle(pods)
+    ours = play.placed(specs, [pods], 4, settled=True, apart=True)
+    known = apart.best_known(specs, groups)
+    for places in (ours, known):
+        taken = [(replica.workload, places[replica][0]) for replica in pods]
+        assert len({*taken}) == len(taken)
+    assert mean_locality(groups, ours) >= 0.9 * mean_locality(groups, known)

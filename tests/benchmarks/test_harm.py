@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.harm.measured import interval, verdict
+from benchmarks.harm import queues
+from benchmarks.harm.measured import LEAST, interval, verdict
 from benchmarks.harm.node import figures
+from benchmarks.harm.played import PODS, PlayedMachine, played
+from benchmarks.harm.relieved import RelievedMachine
 from benchmarks.harm.sharing import Sharer, fair
+from benchmarks.harm.situations import Pod
 from benchmarks.harm.worker import LOADS, PIECE_S
 
 BOTH, FIRST, SECOND = 0b11, 0b01, 0b10
@@ -59,8 +63,15 @@ def test_a_pods_figures_are_of_the_seconds_of_the_measurement_and_of_all_of_its_
     for number, rate in enumerate((100, 50)):
         lines = [[second, rate, [2000] * (rate - 2) + [9000] * 2] for second in range(10, 20)]
         (tmp_path / f"web.{number}").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = figures(tmp_path, "web", range(12, 16), "0-1")
+    found = figures(tmp_path, Pod("web", 100, "busy", 2), range(12, 16), "0-1")
     assert (found.throughput, found.p99_ms, found.cpus) == (150, 9.0, "0-1")
+
+
+def test_of_served_work_what_counts_is_the_part_that_was_done_whatever_came(tmp_path):
+    for name, came in (("calm", 10), ("rush", 40)):
+        line = [5, came * 9 // 10, [2000] * came]
+        (tmp_path / f"{name}.0").write_text(json.dumps(line) + "\n")
+        assert figures(tmp_path, Pod(name, 100, "served", 0.5), range(5, 6), "0").throughput == 0.9
 
 
 @pytest.mark.parametrize(
@@ -81,3 +92,24 @@ def test_pieces_of_served_work_come_at_the_same_moments_in_both_runs_of_a_pair_a
     first, second = ([moment - run[0] for moment in run] for run in moments)
     assert first == pytest.approx(second, abs=1e-3)
     assert 2000 * PIECE_S / first[-1] == pytest.approx(0.5, rel=0.1)
+
+
+def test_of_500_pods_none_has_less_than_without_cpusets_once_relief_has_had_its_fifteen_seconds():
+    """Without it the same pods on the same machines do have less."""
+    confined, relieved = (
+        played(0.9, 0, use_known=False, machine=machine) for machine in (PlayedMachine, RelievedMachine)
+    )
+    assert len(relieved) == PODS
+    assert min(ratio for _, ratio in confined) < 0.8
+    assert min(ratio for _, ratio in relieved) >= LEAST
+
+
+def test_a_divided_pool_costs_less_the_larger_it_is_and_most_when_it_is_full(monkeypatch):
+    monkeypatch.setattr(queues, "PIECES", 20_000)
+    costs = {
+        (cpus, load): queues.p99(2 * cpus, load) / queues.p99(cpus, load) for cpus in (1, 8, 64) for load in (0.3, 0.9)
+    }
+    assert costs[64, 0.3] == pytest.approx(1)
+    for load in (0.3, 0.9):
+        assert costs[1, load] < costs[8, load] <= costs[64, load]
+    assert all(costs[cpus, 0.9] < costs[cpus, 0.3] for cpus in (1, 8, 64))

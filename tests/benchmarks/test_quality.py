@@ -10,6 +10,7 @@ import pytest
 from benchmarks.quality import measure, rows
 from benchmarks.quality.__main__ import main
 from benchmarks.quality.arrivals import ORDERS, events, remaining
+from benchmarks.quality.cold import LearningNode
 from benchmarks.quality.earlier import learned
 from benchmarks.quality.run import FIT, OURS, PLACERS, run
 from benchmarks.quality.scenario import FILLS, GRAPHS, scenario
@@ -17,6 +18,7 @@ from benchmarks.yardstick.best_known import problem_of
 from benchmarks.yardstick.bound import upper_bound
 from benchmarks.yardstick.exact import optimum
 from benchmarks.yardstick.sample import sample
+from enforcer.observer.traffic_loop import HALF_LIVES
 from numakin.placement.plan.search import solve
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests.numakin.placement.asking import nodes
@@ -107,6 +109,15 @@ class TestLives:
     def test_ten_minutes_of_learning_and_moving_bring_home_what_arrivals_could_not_know(self):
         ends = {(end.row, end.case.order): end.share for end in rows.reached("power-law", 4, 0.7, 0)}
         assert ends[rows.MOVING, "random"] > ends[rows.LEARNING, "random"] + 0.2
+
+    def test_the_node_forgets_by_half_when_the_observer_does(self):
+        what = scenario("clique", 2, 0.5)
+        occupancy, members = seated(what, "0", "1")
+        node = LearningNode(what, seed=0)
+        (weight,) = node.window(occupancy, members).talk.values()
+        for _ in range(HALF_LIVES):
+            (later,) = node.window(occupancy, {}).talk.values()
+        assert later == pytest.approx(weight / 2)
 
     def test_a_disturbed_graph_lacks_edges_and_keeps_none_as_it_was(self):
         true = scenario("social-network", 4, 0.7).weights

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from lab.standins.patience import PATIENCE_S
+from tests.manifests.rendered import parsed
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts/numakin"
@@ -48,7 +49,7 @@ def by_hand(changes: Values | None = None) -> list[dict[str, Any]]:
     for path in sorted((CHART / "templates").rglob("*.yaml")):
         text, rest = _block(_parts(path.read_text()), 0, scope, scope)
         assert rest is None
-        result += [entry for entry in yaml.safe_load_all(text) if entry]
+        result += parsed(text)
     return result
 
 
@@ -59,7 +60,7 @@ def by_helm(changes: Values | None = None) -> list[dict[str, Any]]:
         file.flush()
         done = template("--values", file.name)
     assert done.returncode == 0, done.stderr
-    return [entry for entry in yaml.safe_load_all(done.stdout) if entry]
+    return parsed(done.stdout)
 
 
 def template(*options: str) -> subprocess.CompletedProcess[str]:

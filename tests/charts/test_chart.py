@@ -39,6 +39,7 @@ def hook(each: dict[str, Any]) -> str:
 OVERLAYS = {
     "base": {},
     "overlays/strict": {"extender": {"refuse": True}},
+    "overlays/regroup": {"extender": {"regroup": "evict"}},
     "overlays/bypass": {"enforcer": {"mode": "bypass"}},
     "overlays/confined": {
         name: {"seccompProfile": {"type": "Localhost", "localhostProfile": f"numakin/numakin-{name}.json"}}

@@ -46,7 +46,8 @@ def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> It
 
 @pytest.fixture(scope="package")
 def ten_nodes(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with up(kubernetes, Terms(TEN_NODES, extender_options=PATIENT, http_timeout=ANY_ANSWER), request) as cluster:
+    options = (*PATIENT, "--regroup-period", "0.5")
+    with up(kubernetes, Terms(TEN_NODES, extender_options=options, http_timeout=ANY_ANSWER), request) as cluster:
         yield cluster
 
 

@@ -49,10 +49,13 @@ def requests(audit_log: Path, user: str) -> Iterator[dict[str, Any]]:
 
 
 def used(events: Iterable[dict[str, Any]]) -> set[Right]:
-    """Server-side apply of what is not there yet is a patch that takes the right to create, too."""
+    """Server-side apply of what is not there yet is a patch that takes the right to create, too. What is asked of no
+    resource (/apis) everybody may ask.
+    """
     rights = set()
     for event in events:
-        about = event["objectRef"]
+        if (about := event.get("objectRef")) is None:
+            continue
         resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
         verbs = {event["verb"]} | ({"create"} if event.get("responseStatus", {}).get("code") == 201 else set())
         rights |= {Right(about.get("apiGroup", ""), resource, verb) for verb in verbs}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
@@ -12,6 +13,8 @@ from lab.cluster.cluster import Cluster
 from lab.standins.patience import until
 
 Deployment = dict[str, Any]
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 def deployment(
@@ -101,6 +104,32 @@ class Namespace:
         for what in (path, f"{path}/pods"):
             self.cluster.plane.api.request("DELETE", what)
         self.cluster.until(lambda: not self.pods(), f"the pods of {self.name} to be gone")
+
+
+@contextmanager
+def only(namespace: Namespace, node: str) -> Iterator[None]:
+    """Meanwhile no other node takes pods; afterwards all do."""
+    others = {name for name in namespace.cluster.nodes if name != node}
+    namespace.cluster.kubectl("cordon", *others)
+    try:
+        until(lambda: others <= _tainted(namespace.cluster), "the others to be tainted")
+        yield
+    finally:
+        namespace.cluster.kubectl("uncordon", *others)
+        until(lambda: others.isdisjoint(_tainted(namespace.cluster)), "the others' taints to be gone")
+
+
+def _tainted(cluster: Cluster) -> set[str]:
+    """Nodes with the taint that a controller puts on cordoned ones, and takes from others, when it comes to it."""
+    nodes = cluster.plane.api.get("/api/v1/nodes").json()["items"]
+    taints = {node["metadata"]["name"]: node["spec"].get("taints", ()) for node in nodes}
+    return {name for name, row in taints.items() if any(each["key"] == UNSCHEDULABLE for each in row)}
+
+
+def published(namespace: Namespace) -> set[str]:
+    """The namespace's groups that have an object."""
+    path = f"/apis/numakin.io/v1alpha1/namespaces/{namespace.name}/affinitygroups"
+    return {each["metadata"]["name"] for each in namespace.cluster.plane.api.get(path).json()["items"]}
 
 
 def nodes_by_group(pods: Iterable[dict[str, Any]]) -> dict[str, set[str]]:

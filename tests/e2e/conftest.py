@@ -24,7 +24,6 @@ from tests.e2e.lab.kubelet import has_address
 from tests.e2e.lab.runtime import PATIENT, RealRuntime
 from tests.e2e.lab.runtimes import SID, Installation, installations
 from tests.e2e.lab.split_machine import SplitMachine, split
-from tests.ran import RAN_ON
 
 IN_ONE_BOOT = (main_path, bypass, auto_group, chain)
 """Programs, in this order: the first changes the hardware, and back."""
@@ -167,21 +166,11 @@ def four_nodes(numavm: Callable[..., vm.Result], request: pytest.FixtureRequest)
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    report.user_properties.extend((RAN_ON, on) for on in _ran_on(item))
     printed = item.session.stash.get(PRINTED, "")
     if printed and report.failed and "numavm" in getattr(item, "fixturenames", ()):
         report.sections.append(("The emulated machine printed", printed))
         item.session.stash[PRINTED] = ""
     return report
-
-
-def _ran_on(item: pytest.Item) -> Iterator[str]:
-    """The runtime and the Kubernetes of a test that has begun, of those that its parameters name."""
-    given = getattr(item, "funcargs", {}).values()
-    runtimes = [each for each in given if isinstance(each, Installation)]
-    releases = [f"Kubernetes 1.{each.minor}" for each in given if isinstance(each, Binaries)]
-    for runtime in runtimes:
-        yield " and ".join([runtime.title, *releases])
 
 
 @pytest.fixture(scope="session")

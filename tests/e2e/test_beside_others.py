@@ -43,7 +43,9 @@ def test_a_member_is_narrowed_within_the_other_plugins_cpuset_where_the_operator
     runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     """By an update, as a creation takes a cpuset from one plugin alone; older runtimes take one with an answer."""
-    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs), "--within-others", "on")
+    enforcer = RunningEnforcer(
+        tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs), "--policy-options", "within-others"
+    )
     try:
         enforcer.start()
         with neighbour(runtime.nri_socket, "00", machine.whole):

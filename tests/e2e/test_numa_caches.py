@@ -131,8 +131,8 @@ def test_those_that_talk_meet_in_one_cache_by_two_that_change_places(observed: O
 
 
 def test_what_each_move_within_the_numa_node_brings_is_told(observed: Observed) -> None:
-    assert len(observed.moves) == 2
-    assert all("cache" in why for why in observed.moves), observed.moves
+    assert len(observed.moves) == 2, observed.moves
+    assert all("cache" in move for move in observed.moves), observed.moves
 
 
 def test_the_kernel_counts_the_cpus_of_a_cache_that_are_used(observed: Observed) -> None:

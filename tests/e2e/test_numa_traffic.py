@@ -139,7 +139,7 @@ def test_a_running_pair_is_moved_together_and_its_pages_stay(observed: Observed,
     assert places[0]["cpus"] in CPUS.values()
     homes = {next(node for node, cpus in CPUS.items() if cpus == place["cpus"]) for place in places}
     assert all({str(home) for home in homes} <= set(re.split("[,-]", place["mems"])) for place in places)
-    assert {len(re.split("[,-]", place["mems"])) for place in places} == {1, 2}
+    assert {len(re.split("[,-]", place["mems"])) for place in places} == {1, 2}, (places, observed.moved)
 
 
 @pairs
@@ -163,8 +163,8 @@ def test_the_metric_has_the_sum_of_all_members(observed: Observed) -> None:
 
 
 def test_no_more_was_moved_than_that_took(observed: Observed) -> None:
-    assert len(observed.moved) == len(PAIRS)
-    assert all("of the traffic here comes home" in why for why in observed.moved)
+    assert len(observed.moved) == len(PAIRS), observed.moved
+    assert all("of the traffic here comes home" in move for move in observed.moved), observed.moved
 
 
 def test_each_move_is_looked_at_afterwards(observed: Observed) -> None:

@@ -1,4 +1,4 @@
-"""The enforcer on a real container runtime: what it nominations of pods, read back from the kernel."""
+"""The enforcer on a real container runtime: what it makes of pods, read back from the kernel."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import count
 
 import pytest
 
@@ -13,6 +12,7 @@ from extender.kube.api import MERGE_PATCH
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster
 from numakin.placement.model.cpuset import CpuSet
+from tests.cluster.conftest import made
 from tests.cluster.workloads import Namespace
 from tests.e2e.conftest import for_real_node
 from tests.e2e.lab.node import Node, running
@@ -27,8 +27,6 @@ STATIC = {"cpuManagerPolicy": "static", "cpuManagerReconcilePeriod": "1s", "syst
 """The CPUs that are reserved can't be a container's own: at least one, as the kubelet rounds up."""
 
 STRATEGIC = "application/strategic-merge-patch+json"
-
-_numbers = count()
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +50,7 @@ def node(
 
 @pytest.fixture
 def namespace(cluster: Cluster, node: Node) -> Iterator[Namespace]:
-    made = Namespace(cluster, f"shop-{next(_numbers)}")
-    made.make()
-    yield made
-    made.delete()
+    yield from made(cluster)
 
 
 def test_the_pods_of_a_deployment_run_where_the_extender_says(node: Node, namespace: Namespace, machine: SplitMachine):

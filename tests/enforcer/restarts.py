@@ -4,6 +4,7 @@ outlive it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from enforcer.hook.agent import Agent
@@ -24,7 +25,10 @@ class Restarting:
     that it was created with.
 
     attached: whether the runtime has the plugin; while it has not, it asks and tells nothing. behind: containers of
-    whose updates some were lost since the last Synchronize that was carried out.
+    whose updates some were lost since the last Synchronize that was carried out. unified: a cgroup that nobody has set
+    has no cpuset of its own, as in version 2; else it has all CPUs by name. at_any_time: whether the runtime may be sent
+    updates whatever it is doing. creating: containers whose creation is
+    under way, which no list of the runtime has.
     """
 
     def __init__(
@@ -35,9 +39,11 @@ class Restarting:
         reserved: CpuSet = CpuSet(),
         rules: Rules = DEFAULT_RULES,
         within_others: bool = False,
+        unified: bool = False,
+        at_any_time: bool = True,
     ) -> None:
         self.machine, self.run_dir, self.reserved, self.rules = machine, run_dir, reserved, rules
-        self.within_others = within_others
+        self.within_others, self.unified, self.at_any_time = within_others, unified, at_any_time
         self.spare = run_dir.with_name(f"{run_dir.name}.memory") / "spare.json"
         self.spare.parent.mkdir()
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
@@ -45,13 +51,24 @@ class Restarting:
         self.sandboxes: dict[str, nri.PodSandbox] = {}
         self.running: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
         self.behind: set[str] = set()
+        self.creating: set[str] = set()
+        self.busy: dict[int, float] = {}
+        self.cpu_seconds: dict[str, float] = {}
         self.agent: Agent | None = None
         self.attached = False
         self.start()
 
     def start(self, *, joined: bool = True) -> None:
         """A new process, and the runtime's Synchronize, unless the runtime is away."""
-        node = NodeFacts(
+        self.agent = Agent(self.facts(), Nominations())
+        self.recorder = Recorder(self.run_dir, self.spare, self.agent, lambda _write: None)
+        self.recorder.restore()
+        if joined:
+            self.synchronize()
+
+    def facts(self) -> NodeFacts:
+        """The node as it is now."""
+        return NodeFacts(
             self.machine,
             self.reserved,
             self.cgroups.get,
@@ -60,12 +77,18 @@ class Restarting:
             in_vm="kata".__eq__,
             within_others=self.within_others,
             pod_cgroup=lambda _path, uid: any(sandbox.uid == uid for sandbox in self.sandboxes.values()),
+            busy_cpus=lambda: self.busy,
+            cpu_seconds=self.cpu_seconds.get,
         )
-        self.agent = Agent(node, Nominations())
-        self.recorder = Recorder(self.run_dir, self.spare, self.agent, lambda _write: None)
-        self.recorder.restore()
-        if joined:
-            self.synchronize()
+
+    def becomes(self, machine: Machine, *, lost: bool = False) -> None:
+        """CPUs or memory have gone or come, whether or not an enforcer is there to see it. Version 2 keeps what a cgroup
+        was set to, and lets it have what is there of that. lost: as `push` has it.
+        """
+        assert self.unified
+        self.machine = machine
+        if self.agent is not None:
+            self.tell(self.agent.rehoming.onto(self.facts()), lost=lost)
 
     def kill(self) -> None:
         """What has not been written down is lost."""
@@ -83,14 +106,16 @@ class Restarting:
         """The agent, where the runtime has it, for an event."""
         if self.agent is None or not self.attached:
             return None
-        self.recorder.heard()
+        self.recorder.note_event()
         return self.agent
 
     def synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
         """lost: the answer came too late, and the runtime has hung up."""
         assert self.agent is not None
         pods = {pod.id: pod for pod, _ in self.running.values()} | self.sandboxes
-        updates = self.agent.synchronize([*pods.values()], [container for _, container in self.running.values()])
+        listed = [container for key, (_, container) in self.running.items() if key not in self.creating]
+        updates = self.agent.synchronize([*pods.values()], listed)
+        self.agent.moves.all_told()
         self.recorder.write()
         self.attached = True
         self.behind.clear()  # it compares with the cgroups
@@ -108,14 +133,24 @@ class Restarting:
         if told and self.heard is not None:
             self.heard.stop_pod_sandbox(pod)
 
-    def create(self, pod: nri.PodSandbox, container: nri.Container, *, listed: bool = True, lost: bool = False) -> None:
+    def create(
+        self,
+        pod: nri.PodSandbox,
+        container: nri.Container,
+        *,
+        listed: bool = True,
+        lost: bool = False,
+        carried_out: bool = True,
+        under_way: bool = False,
+    ) -> None:
         """With whoever is there; nothing is written down yet. listed: False where the creation fails after all, for
-        somebody else's reason, of which the runtime says nothing. lost: our answer came too late, and it starts
-        without.
+        somebody else's reason, of which the runtime says nothing. carried_out: whether our updates of other containers
+        are, before it fails. lost: our answer came too late, and it starts without. under_way: its creation has not
+        ended yet.
         """
-        claim = container.linux.resources.cpu
-        cpus = CpuSet.parse(claim.cpus) or self.machine.all_cpus
-        mems = NumaSet.parse(claim.mems) or self.machine.all_mems
+        claim, nothing = container.linux.resources.cpu, (CpuSet(), NumaSet())
+        unset = nothing if self.unified else (self.machine.all_cpus, self.machine.all_mems)
+        cpus, mems = CpuSet.parse(claim.cpus) or unset[0], NumaSet.parse(claim.mems) or unset[1]
         updates: list[nri.ContainerUpdate] = []
         if self.heard is not None:
             adjust, updates = self.heard.create_container(pod, container)
@@ -127,20 +162,34 @@ class Restarting:
         if listed:
             self.cgroups[container.linux.cgroups_path] = self.created[container.id] = cpus, mems
             self.running[container.id] = pod, container
-        self.apply(updates, lost=lost or not listed, hung_up=lost)
-        if listed and not lost and self.heard is not None:
-            self.heard.post_create_container(pod, container)
+        self.apply(updates, lost=lost or not (listed or carried_out), hung_up=lost)
+        if listed:
+            self.creating.add(container.id)
+            if not under_way:
+                self.finish(container.id, told=not lost)
+
+    def finish(self, container: str, *, told: bool = True) -> None:
+        """Its creation ends: the runtime lists it from now on."""
+        if container in self.creating:
+            self.creating.discard(container)
+            if told and self.heard is not None:
+                self.heard.post_create_container(*self.running[container])
 
     def begin(self, container: str) -> None:
         """A container that was created starts, with the cpuset of its creation."""
+        self.finish(container)
         pod, started = self.running[container]
+        if self.heard is not None:
+            self.heard.start_container(pod, started)
         started.state = nri.CONTAINER_RUNNING
         self.cgroups[started.linux.cgroups_path] = self.created[container]
         if self.heard is not None:
-            self.apply(self.heard.post_start_container(pod, started))
+            self.behind.discard(container)  # it compares
+            self.tell(self.heard.post_start_container(pod, started))
 
     def fail(self, container: str) -> None:
         """A container that was created does not start: the runtime has it among those that ended, and tells nothing."""
+        self.creating.discard(container)
         _, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
 
@@ -150,6 +199,7 @@ class Restarting:
         """
         pod, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
+        self.creating.discard(container)
         self.behind.discard(container)
         if self.heard is not None:
             self.apply(self.heard.stop_container(pod, ended), lost=lost, hung_up=hung_up)
@@ -173,6 +223,15 @@ class Restarting:
         if not lost:
             self.recorder.answered()
 
+    def tell(self, updates: list[nri.ContainerUpdate], *, lost: bool = False) -> None:
+        """Updates that no event asked for, as soon as the runtime may have them. lost: as `push` has it."""
+        assert self.agent is not None
+        if self.at_any_time and self.attached:
+            self.push(updates, lost=lost)
+            return
+        self.agent.moves.take_along(updates)
+        self.behind |= {update.container_id for update in updates}
+
     def apply(self, updates: list[nri.ContainerUpdate], *, lost: bool = False, hung_up: bool = True) -> None:
         assert len({update.container_id for update in updates}) == len(updates), "one update for each container"
         if lost:
@@ -180,15 +239,37 @@ class Restarting:
             self.attached = self.attached and not hung_up
             return
         for update in updates:
-            if update.container_id in self.running:
+            if update.container_id in self.creating:
+                self.behind.add(update.container_id)
+            elif update.container_id in self.running:
                 self.behind.discard(update.container_id)
                 path, cpu = path_of(update.container_id), update.linux.resources.cpu
                 cpus, mems = self.cgroups[path]
                 self.cgroups[path] = CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems
                 _tell(self.running[update.container_id][1], cpu)
 
+    def use(self, wanted: Mapping[str, float], seconds: float) -> None:
+        """Containers take so many CPUs where they may run, for so long; what is too much for a CPU is shared out."""
+        on = {key: self.cpus(key) for key in wanted}
+        asked = {cpu: sum(wanted[key] / len(on[key]) for key in on if cpu in on[key]) for cpu in self.machine.all_cpus}
+        self.busy = {cpu: min(1.0, share) for cpu, share in asked.items()}
+        for key, cpus in on.items():
+            got = sum(wanted[key] / len(cpus) / max(1.0, asked[cpu]) for cpu in cpus)
+            self.cpu_seconds[path_of(key)] = self.cpu_seconds.get(path_of(key), 0.0) + got * seconds
+
     def cpus(self, container: str) -> CpuSet:
+        """Those that it effectively has."""
+        everything = self.machine.all_cpus
+        return (self.cgroups[path_of(container)][0] & everything) or everything
+
+    def set_to(self, container: str) -> CpuSet:
+        """What its cgroup has of its own; empty: nothing."""
         return self.cgroups[path_of(container)][0]
+
+    def mems(self, container: str) -> NumaSet:
+        """The NUMA nodes of whose memory it may effectively have some."""
+        everywhere = self.machine.all_mems
+        return (self.cgroups[path_of(container)][1] & everywhere) or everywhere
 
 
 def _tell(container: nri.Container, cpu: nri.LinuxCPU) -> None:

@@ -1,6 +1,5 @@
 """`numakin-enforcer run` as a real process, with a runtime at the other end of a real unix socket that speaks NRI."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.cli.status import NobodyAnswersError, ask
+from enforcer.cli.status import NobodyAnswersError, answered, ask
+from lab.standins.extender import Process
+from lab.standins.machines.in_memory import in_memory
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime import VERSIONS
 from lab.standins.runtime.runtime import Runtime
 from numakin.placement.model.cpuset import CpuSet
 from numakin.process.ports import free_address
-from tests.enforcer.command import command
+from tests import forked
 from tests.metrics import value
 from tests.titled import children
 from tests.trees import sysfs
@@ -41,28 +42,52 @@ class Enforcer:
         self.socket = folder / "nri.sock"
         self.metrics = free_address()
         self.sysfs = sysfs("xeon-8380")
-        self.processes: list[subprocess.Popen[str]] = []
+        self.module = "enforcer"
+        self.log = folder / "log"
+        self.processes: list[Process] = []
 
-    def start(self, *more: str) -> subprocess.Popen[str]:
-        return self._start("enforcer", "run", more=more)
+    def start(self, *more: str) -> Process:
+        return self._start(self.module, "run", *self._options, *more)
 
-    def start_hook(self) -> subprocess.Popen[str]:
+    def start_hook(self) -> Process:
         """The hook alone."""
-        return self._start("enforcer.hook")
+        return self._start("enforcer.hook", *self._options)
 
-    def _start(self, *program: str, more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", *program, "--nri-socket", str(self.socket)]
-        command += ["--run-dir", str(self.run_dir), "--sysfs", str(self.sysfs), "--node-name", "n1"]
-        command += ["--metrics-listen", self.metrics, "--observe", "off", *more]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    @property
+    def _options(self) -> tuple[str, ...]:
+        return (
+            "--nri-socket", str(self.socket), "--run-dir", str(self.run_dir), "--sysfs", str(self.sysfs),
+            "--node-name", "n1", "--metrics-listen", self.metrics, "--observe", "off",
+        )  # fmt: skip
+
+    def _start(self, module: str, *arguments: str) -> Process:
+        with self.log.open("ab") as log:
+            if module == "enforcer" and sys.executable == forked.PYTHON:
+                process = forked.enforcer(arguments, log, os.environ)
+            else:
+                process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=log)
         self.processes.append(process)
         return process
 
+    def said(self, words: str) -> str:
+        """The first line of its log that has them, once there is one."""
+        return until(lambda: next((line for line in self._lines() if words in line), ""), f"a line with {words!r}")
+
+    def _lines(self) -> list[str]:
+        return self.log.read_text().splitlines(keepends=True)
+
     def status(self) -> dict:
-        """Once it answers: on a busy machine that may take longer than the command waits."""
-        return json.loads(
-            until(lambda: command("status", "--json", "--run-dir", str(self.run_dir)).stdout, "an answer")
-        )
+        """What `numakin-enforcer status --json` prints, once it is answered: on a busy machine that may take longer than
+        people wait.
+        """
+
+        def answer() -> dict:
+            try:
+                return answered(self.run_dir)
+            except NobodyAnswersError:
+                return {}
+
+        return until(answer, "an answer")
 
     def children(self) -> dict[str, int]:
         """The pids of the hook and the observer."""
@@ -104,12 +129,12 @@ class Enforcer:
         for process in self.processes:
             if process.poll() is None:
                 process.terminate()
-            process.communicate(timeout=PATIENCE_S)
+            process.wait(PATIENCE_S)
 
 
 @pytest.fixture
 def enforcer() -> Iterator[Enforcer]:
-    with tempfile.TemporaryDirectory(prefix="numakin.") as folder:
+    with tempfile.TemporaryDirectory(prefix="numakin.", dir=in_memory()) as folder:
         made = Enforcer(Path(folder))
         yield made
         made.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,18 +33,30 @@ def cpu_cgroups() -> Path:
     return folder
 
 
+COMPUTES = """
+import os, time
+with open(f"{path}/cgroup.procs", "w") as members:
+    members.write(str(os.getpid()))
+while True:
+    until = time.monotonic() + 0.001
+    while time.monotonic() < until:
+        pass
+    time.sleep(0.05)
+"""
+"""Twenty thousandths of a CPU, where its pod asks for one."""
+
+
 @contextmanager
 def computing(top: Path, container: Container) -> Iterator[None]:
-    """A real cgroup where the runtime says that the container's is, with a process that computes without end."""
+    """A real cgroup where the runtime says that the container's is, with a process that computes now and then."""
     path = top / container.message().linux.cgroups_path.lstrip("/")
     made = [folder for folder in (path, *path.parents) if top in folder.parents and not folder.exists()]
     path.mkdir(parents=True)
-    script = f"echo $$ > {path}/cgroup.procs && while :; do :; done"
-    process = subprocess.Popen(["nice", "-n", "19", "sh", "-c", script], start_new_session=True)
+    process = subprocess.Popen([sys.executable, "-SE", "-c", f"path = {str(path)!r}{COMPUTES}"])
     try:
         yield
     finally:
-        os.killpg(process.pid, 9)
+        process.kill()
         process.wait()
         until(lambda: not (path / "cgroup.procs").read_text(), "the cgroup to be empty")
         for folder in made:

@@ -31,7 +31,7 @@ def test_members_share_a_last_level_cache_where_the_operator_or_they_ask_for_it(
     enforcer: Enforcer, runtime: Runtime
 ) -> None:
     enforcer.sysfs = sysfs("epyc-7763-nps1")
-    enforcer.start("--span", "cache")
+    enforcer.start("--policy-options", "span=cache")
     runtime.wait_for_plugin(PATIENCE_S)
     wide = GROUP | {"span.numakin.io": "numa"}
     members = [runtime.run_container(runtime.run_pod(f"m{n}", annotations=GROUP), "app", cpu_request=2) for n in "ab"]
@@ -46,7 +46,7 @@ def test_exclusive_cpus_come_from_as_many_cores_as_can_be_where_the_operator_ask
     enforcer: Enforcer, runtime: Runtime
 ) -> None:
     enforcer.sysfs = sysfs("epyc-7763-nps1")
-    enforcer.start("--distribute-cpus-across-cores", "on")
+    enforcer.start("--policy-options", "distribute-cpus-across-cores")
     runtime.wait_for_plugin(PATIENCE_S)
     own = GROUP | {"cpus.numakin.io": "exclusive"}
     member = runtime.run_container(runtime.run_pod("m", annotations=own), "app", cpu_request=4)
@@ -79,12 +79,10 @@ def test_the_hook_logs_what_it_decides_whether_or_not_an_observer_is_there(
     enforcer: Enforcer, runtime: Runtime
 ) -> None:
     enforcer.run_dir.mkdir()
-    process = enforcer.start_hook()
+    enforcer.start_hook()
     runtime.wait_for_plugin(PATIENCE_S)
     runtime.run_container(runtime.run_pod("m", "shop", annotations=GROUP), "app", cpu_request=2)
-    assert process.stderr is not None
-    output = next(line for line in process.stderr if "container pinned" in line)
-    assert "pod=shop/m container=app" in output
+    assert "pod=shop/m container=app" in enforcer.said("container pinned")
 
 
 def test_what_was_decided_before_the_observer_was_there_is_counted_too(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -238,9 +236,8 @@ def test_a_second_enforcer_says_so_and_leaves(enforcer: Enforcer, runtime: Runti
     first = enforcer.start()
     runtime.wait_for_plugin(PATIENCE_S)
     second = enforcer.start()
-    _, output = second.communicate(timeout=PATIENCE_S)
-    assert second.returncode == 1
-    assert f"another numakin-enforcer (pid {first.pid}) runs on this node" in output
+    assert second.wait(PATIENCE_S) == 1
+    assert f"another numakin-enforcer (pid {first.pid}) runs on this node" in enforcer.log.read_text()
     assert first.poll() is None
 
 
@@ -249,8 +246,8 @@ def test_it_ends_cleanly_on_sigterm(enforcer: Enforcer, runtime: Runtime) -> Non
     runtime.wait_for_plugin(PATIENCE_S)
     until(lambda: enforcer.get("/readyz")[0] == 200, "ready")
     process.terminate()
-    _, output = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0
+    assert process.wait(PATIENCE_S) == 0
+    output = enforcer.log.read_text()
     assert "left the runtime" in output
     assert "Traceback" not in output
     assert not (enforcer.run_dir / "hook.sock").exists()
@@ -260,7 +257,7 @@ def test_it_ends_cleanly_on_sigterm(enforcer: Enforcer, runtime: Runtime) -> Non
     ("options", "status", "message"),
     [
         (("--reserved-cpus", "900"), 1, "reserved-cpus: CPUs 900 are not online; online: 0-159"),
-        (("--heartbeat-s", "100"), 2, "heartbeat-s: 100.0 is not allowed; allowed: 0.1 to 60 seconds"),
+        (("--window-s", "1000"), 2, "window-s: 1000.0 is not allowed; allowed: 1 to 600 seconds"),
         (("--config", "/nowhere"), 2, "config file /nowhere: "),
         (("--sysfs", "/nowhere"), 1, "/nowhere"),
     ],
@@ -268,7 +265,5 @@ def test_it_ends_cleanly_on_sigterm(enforcer: Enforcer, runtime: Runtime) -> Non
 def test_a_bad_option_is_said_and_ends_it(
     enforcer: Enforcer, options: tuple[str, ...], status: int, message: str
 ) -> None:
-    process = enforcer.start(*options)
-    _, output = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == status
-    assert message in output
+    assert enforcer.start(*options).wait(PATIENCE_S) == status
+    assert message in enforcer.log.read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.cli.top import Tape
-from enforcer.observer.endpoint import traffic_page
+from enforcer.observer.endpoint import pages
 from enforcer.observer.endpoint.attachment import Attachment
 from enforcer.observer.endpoint.counters import Counters
 from enforcer.observer.endpoint.pages import application
@@ -103,7 +103,7 @@ def test_those_that_were_started_in_two_caches_of_a_numa_node_are_brought_into_o
 ) -> None:
     """Both are on the emptier NUMA node. It takes the six windows, of a second at the least, that members rest."""
     enforcer.sysfs = sysfs("epyc-7742-nps1")
-    more = ("--replay", str(recording), "--window-s", "1", "--log-level", "warning", "--span", "cache")
+    more = ("--replay", str(recording), "--window-s", "1", "--log-level", "warning", "--policy-options", "span=cache")
     with Runtime(enforcer.socket, nri_version="0.12.1") as runtime:
         enforcer.start(*more)
         runtime.wait_for_plugin(PATIENCE_S)
@@ -167,7 +167,7 @@ def test_top_says_through_whom_nobody_is_seen() -> None:
     tally = TrafficTally(1.0)
     tally.add(asked + answered, 0.0)
     view = TrafficView("replay", graph=tally.graph(0.0), names={"uid-proxy": "mesh/proxy-x2x7"})
-    assert traffic_page.traffic(view)["relays"] == ["mesh/proxy-x2x7"]
+    assert pages.traffic(view)["relays"] == ["mesh/proxy-x2x7"]
 
 
 def test_a_recording_goes_on_when_the_observer_was_started_again(enforcer: Enforcer, runtime: Runtime) -> None:
@@ -219,7 +219,7 @@ def test_metrics_say_which_way_traffic_is_seen_and_why_the_better_ones_are_not(e
     assert 'numakin_enforcer_collector{name="inet_diag"} 1.0' in text
     assert 'numakin_enforcer_collector_refused{name="cgroup_skb",reason="cgroup v2 is not mounted"} 1.0' in text
     assert 'numakin_enforcer_traffic_unseen_containers{reason="in the host\'s network"} 3.0' in text
-    assert traffic_page.traffic(traffic.view)["unseen"] == [{"reason": "in the host's network", "containers": 3}]
+    assert pages.traffic(traffic.view)["unseen"] == [{"reason": "in the host's network", "containers": 3}]
 
 
 class TestDoctor:

@@ -55,8 +55,8 @@ def test_a_planned_move_is_told_and_not_made(enforcer: Enforcer) -> None:
         assert enforcer.metric("numakin_enforcer_moves_total", result="made") == 0
     process = enforcer.processes[-1]
     process.terminate()
-    log = process.communicate(timeout=PATIENCE_S)[1]
-    assert log.count("a move is planned") == 1
+    process.wait(PATIENCE_S)
+    assert enforcer.log.read_text().count("a move is planned") == 1
 
 
 def windows(enforcer: Enforcer) -> int:
@@ -99,19 +99,20 @@ def test_what_a_move_brought_is_told_later(enforcer: Enforcer) -> None:
 def test_who_has_too_much_memory_stays_and_is_named(enforcer: Enforcer, memory_cgroups: Path) -> None:
     """db, on the first NUMA node, where its memory is; web stays by its own wish."""
     stays = {"web": {"move.numakin.io": "never"}}
+    enforcer.module = "tests.enforcer.little_memory"
     with (
-        apart(enforcer, "--move-memory", "16Mi", annotations=stays) as (runtime, (db, web)),
+        apart(enforcer, annotations=stays) as (runtime, (db, web)),
         occupied(memory_cgroups, db),
     ):
         before = [cpus(runtime, member) for member in (db, web)]
 
         def told() -> bool:
             shown = command("status", "--run-dir", str(enforcer.run_dir)).stdout
-            return "not moved, as move_memory is 16Mi: ns/db (" in " ".join(shown.split())
+            return "not moved, as at most 16 MiB are left behind at a time: ns/db (" in " ".join(shown.split())
 
         until(told, "it is told")
         assert [cpus(runtime, member) for member in (db, web)] == before
     process = enforcer.processes[-1]
     process.terminate()
-    log = process.communicate(timeout=PATIENCE_S)[1]
-    assert log.count("a move is left out for its memory members=ns/db") == 1
+    process.wait(PATIENCE_S)
+    assert enforcer.log.read_text().count("a move is left out for its memory members=ns/db") == 1

@@ -16,6 +16,7 @@ from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.pools import shared
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
 from tests.machines import NO_NUMA
@@ -321,6 +322,21 @@ def test_what_was_kept_off_cpus_that_nobody_had_when_it_was_written_down_is_no_o
     assert node.cpus("again").isdisjoint(node.cpus("plain"))
 
 
+def test_what_starts_with_all_cpus_though_the_runtime_lists_fewer_is_kept_off_exclusive_ones(tmp_path: Path) -> None:
+    """A runtime takes an update for a container that is starting, and starts it with what it was created with."""
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True), unified=True)
+    plain = container("plain")
+    plain.state = nri.CONTAINER_CREATED
+    node.create(pod("plain"), plain)
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.recorder.write()
+    node.kill()
+    node.begin("plain")
+    assert node.cpus("plain") == node.machine.cpus
+    node.start()
+    assert node.cpus("own").isdisjoint(node.cpus("plain"))
+
+
 def test_what_has_all_cpus_is_no_other_owners_whatever_the_runtime_lists(tmp_path: Path) -> None:
     """It lists what was set while the start was under way, which then took the cpuset of the creation."""
     node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True))
@@ -447,3 +463,60 @@ def test_cpus_of_a_stable_cpuset_are_not_taken_for_the_own_ones_of_who_has_them_
     node.cgroups[path_of("own")] = CpuSet.of([*still][:2]), node.machine.mems
     node.start()
     assert (node.cpus("own"), node.cpus("still")) == (own, still)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["starts", "started before the enforcer"])
+def test_a_container_that_was_being_created_while_its_pod_was_placed_elsewhere_follows_it(
+    node: Restarting, *, known: bool
+) -> None:
+    """The runtime lists it nowhere until it is created, so that its pod's place was given up."""
+    of = pod("still", group="web", cpus="shared-stable")
+    side = container("side")
+    side.name, side.pod_sandbox_id, side.state = "side", of.id, nri.CONTAINER_CREATED
+    node.create(of, side, under_way=True)
+    node.synchronize()
+    node.agent.ledger.end_pod(of)
+    node.create(pod("large", group="bank", cpus="exclusive"), container("large", 7))
+    node.create(of, container("still"))
+    home = node.machine.nodes_of(node.cpus("still"))
+    assert node.machine.nodes_of(node.cpus("side")).isdisjoint(home)
+    if not known:
+        node.recorder.write()
+        node.kill()
+    node.begin("side")
+    if not known:
+        node.start()
+    assert node.machine.nodes_of(node.cpus("side")) == node.machine.nodes_of(node.cpus("still"))
+
+
+def test_one_whose_creation_nobody_knew_of_takes_no_more_exclusive_cpus_than_its_namespace_has_left(
+    tmp_path: Path,
+) -> None:
+    """Another one was given them meanwhile."""
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(max_exclusive_cpus_per_namespace=3))
+    made = container("own", 2)
+    made.state = nri.CONTAINER_CREATED
+    node.create(pod("own", group="web", cpus="exclusive"), made, under_way=True)
+    node.synchronize()
+    node.agent.expect(pb.Expect(pod="uid-next", numa_nodes="1"))
+    node.create(pod("next", group="web", cpus="exclusive"), container("next", 2))
+    assert node.cpus("next").isdisjoint(node.cpus("own"))
+    node.begin("own")
+    assert len(node.agent.occupancy.exclusive) == 2
+    assert node.cpus("own").isdisjoint(node.cpus("next"))
+
+
+def test_one_that_was_resized_has_as_many_cpus_though_the_update_was_lost_and_the_enforcer_killed(
+    node: Restarting,
+) -> None:
+    """Its cgroup has what it was given before."""
+    made = container("own", 3)
+    node.create(pod("own", group="web", cpus="exclusive"), made)
+    node.recorder.write()
+    node.create(pod("other", group="other"), container("other"), lost=True)
+    made.linux.resources.cpu.shares.value = 2048
+    node.synchronize(lost=True)
+    node.kill()
+    node.start()
+    assert node.cpus("own") == node.agent.occupancy.exclusive
+    assert len(node.agent.occupancy.exclusive) == 2

@@ -28,8 +28,8 @@ def test_deleted_it_is_made_anew_and_everybody_finds_the_hook_again(enforcer: En
     until((enforcer.run_dir / "hook.sock").exists, "the socket")
     assert enforcer.status()["registered"]
     until((enforcer.run_dir / "lock").exists, "the lock")
-    second = enforcer.start()
-    assert "another numakin-enforcer" in second.communicate(timeout=PATIENCE_S)[1]
+    enforcer.start().wait(PATIENCE_S)
+    assert "another numakin-enforcer" in enforcer.log.read_text()
     assert enforcer.processes[0].poll() is None
 
 

@@ -15,13 +15,18 @@ RUN: dict[str, tuple[str, int, str]] = {
     "an unknown option": ("--nope", 2, "unrecognized arguments: --nope; see numakin-enforcer run --help"),
     "a value left out": ("--sysfs", 2, "argument --sysfs: expected one argument; see numakin-enforcer run --help"),
     "an unknown mode": ("--mode magic", 2, "mode: 'magic' is not allowed; allowed: nri, bypass"),
-    "infinity": (
-        "--max-allowable-numa-nodes inf",
+    "no number of NUMA nodes": (
+        "--policy-options max-allowable-numa-nodes=inf",
         2,
-        "max-allowable-numa-nodes: inf is not allowed; allowed: a whole number",
+        "policy-options: 'max-allowable-numa-nodes=inf' is not allowed; allowed: prefer-closest-numa-nodes, max-",
     ),
-    "not a number": ("--max-allowable-numa-nodes nan", 2, "max-allowable-numa-nodes: nan is not allowed"),
-    "a negative number": ("--max-allowable-numa-nodes -1", 2, "max-allowable-numa-nodes: -1.0 is not allowed"),
+    "a number left out": (
+        "--policy-options max-allowable-numa-nodes",
+        2,
+        "policy-options: 'max-allowable-numa-nodes' is",
+    ),
+    "a negative number": ("--policy-options max-exclusive-cpus-per-namespace=-1", 2, "policy-options: 'max-exclusive"),
+    "an unknown policy option": ("--policy-options span=cache,full-pcpus-only", 2, "policy-options: 'span=cache,full-"),
     "a fraction": ("--move-budget 0.5", 2, "move-budget: 0.5 is not allowed; allowed: a whole number from 0 to 100"),
     "moves that are neither made nor planned": ("--moves off", 2, "moves: 'off' is not allowed; allowed: make, plan"),
     "hours that are none": (
@@ -29,31 +34,12 @@ RUN: dict[str, tuple[str, int, str]] = {
         2,
         "move-hours: '22-6' is not allowed; allowed: hours of the day in UTC, as 22:00-06:00, or nothing for always",
     ),
-    "no share of a group": (
-        "--move-group-share 0",
-        2,
-        "move-group-share: 0.0 is not allowed; allowed: a share of a group, over 0 and at most 1",
-    ),
-    "memory that is no size": (
-        "--move-memory much",
-        2,
-        "move-memory: 'much' is not allowed; allowed: none, or a size such as 16Gi",
-    ),
-    "no memory at all": (
-        "--move-memory 0",
-        2,
-        "move-memory: '0' is not allowed; allowed: none, or a size such as 16Gi",
-    ),
     "no end of moves": ("--move-budget inf", 2, "move-budget: inf is not allowed"),
-    "a word for a number": ("--heartbeat-s soon", 2, "--heartbeat-s: 'soon' is not a number"),
-    "no heartbeat": ("--heartbeat-s nan", 2, "heartbeat-s: nan is not allowed; allowed: 0.1 to 60 seconds"),
+    "a word for a number": ("--window-s soon", 2, "--window-s: 'soon' is not a number"),
+    "no window": ("--window-s nan", 2, "window-s: nan is not allowed; allowed: 1 to 600 seconds"),
     "an endless window": ("--window-s inf", 2, "window-s: inf is not allowed; allowed: 1 to 600 seconds"),
-    "more than all the time": ("--duty-cycle 2", 2, "duty-cycle: 2.0 is not allowed; allowed: a share of time"),
-    "neither on nor off": (
-        "--prefer-closest-numa-nodes 2",
-        2,
-        "prefer-closest-numa-nodes: '2' is not allowed; allowed: on, off",
-    ),
+    "more than all the time": ("--observe 2", 2, "observe: '2' is not allowed; allowed: a share of time"),
+    "neither on nor off": ("--policy-options within-others=2", 2, "policy-options: 'within-others=2' is not allowed"),
     "an address without a port": (
         "--extender extender",
         2,
@@ -180,9 +166,9 @@ COMMANDS: dict[str, tuple[str, int, str]] = {
     "a recording of less": ("record --seconds -5 x", 2, "argument --seconds: '-5' is not allowed"),
     "a recording of a word": ("record --seconds soon x", 2, "argument --seconds: 'soon' is not allowed"),
     "a doctor's wrong option": (
-        "doctor --max-allowable-numa-nodes inf",
+        "doctor --policy-options max-allowable-numa-nodes=inf",
         2,
-        "max-allowable-numa-nodes: inf is not allowed",
+        "policy-options: 'max-allowable-numa-nodes=inf' is not allowed",
     ),
 }
 
@@ -250,5 +236,5 @@ def test_a_wrong_command_gets_one_line(program, folder, words, status, received)
 
 def test_help_says_what_each_option_takes(program):
     text = program.use("run", "--help").output
-    assert "--prefer-closest-numa-nodes on|off" in text
-    assert "--max-allowable-numa-nodes N" in text
+    assert "--policy-options OPTIONS" in text
+    assert "--observe SHARE|off" in text

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 from hypothesis import strategies as st
 
 from extender.scoring.predict import Wanted, wanted
@@ -56,21 +60,34 @@ def want(*arguments: str, quota: Quota = UNLIMITED, used_milli: int = 0, **keys:
     return ready
 
 
+def picked(draw: st.DrawFn, *options: Sequence[Any]) -> list[Any]:
+    """One of each, drawn together as one number: a draw for each of a cluster's facts takes longer than all else."""
+    number, chosen = draw(st.integers(0, math.prod(map(len, options)) - 1)), []
+    for each in options:
+        number, at = divmod(number, len(each))
+        chosen.append(each[at])
+    return chosen
+
+
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
     """One to five NUMA nodes or eleven, some without CPUs, some without memory, any distances, cores of one to four CPUs,
     some CPUs isolated, some memory withheld.
     """
-    count = draw(st.sampled_from([1, 2, 3, 4, 5, 11]))
-    cpus = draw(st.lists(st.sampled_from([0, 1, 2, 4, 6]), min_size=count, max_size=count).filter(any))
-    memory = draw(st.lists(st.sampled_from([0, 1, 4, 16]), min_size=count, max_size=count))
+    count, size = picked(draw, [1, 2, 3, 4, 5, 11], [1, 2, 4])
+    cpus = picked(draw, *[[0, 1, 2, 4, 6]] * count)
+    if not any(cpus):
+        cpus[-1] = 2
+    memory = picked(draw, *[[0, 1, 4, 16]] * count)
+    far = iter(picked(draw, *[[11, 20, 32]] * (count * (count - 1) // 2)))
     distances = {number: {number: 10} for number in range(count)}
     for a in range(count):
         for b in range(a):
-            distances[a][b] = distances[b][a] = draw(st.sampled_from([11, 20, 32]))
-    nodes, first = [], 0
-    isolated = CpuSet.of(draw(st.sets(st.integers(0, sum(cpus) - 1), max_size=2)) if sum(cpus) > 2 else ())
-    withheld = draw(st.sets(st.integers(0, count - 1), max_size=2))
+            distances[a][b] = distances[b][a] = next(far)
+    total, nodes, first = sum(cpus), [], 0
+    none_or = [None, *range(total)] if total > 2 else [None]
+    isolated = CpuSet.of({cpu for cpu in picked(draw, none_or, none_or) if cpu is not None})
+    withheld = picked(draw, *[[None, *range(count)]] * 2)
     for number in range(count):
         here = CpuSet.of(range(first, first + cpus[number]))
         nodes.append(
@@ -84,10 +101,15 @@ def machines(draw: st.DrawFn) -> Machine:
             )
         )
         first += cpus[number]
-    size = draw(st.sampled_from([1, 2, 4]))
     return Machine(
         tuple(nodes), cores=tuple(CpuSet.of(range(at, min(first, at + size))) for at in range(0, first, size))
     )
+
+
+DEMANDS = ([0, 500, 1500], [0, GIB], [0, 0, 0, 2500, 7000])
+"""Of CPU, of memory, and what is used of CPU."""
+
+KINDS = ["own", "own", "pool", "pool", "pool", "none", "none", "open", "stable"]
 
 
 @st.composite
@@ -97,17 +119,17 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
     reservations = {}
     for at in range(draw(st.integers(0, 6))):
         key = f"{name}-{at}"
-        homes = NumaSet.of(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2)))
-        group = draw(st.sampled_from(["default/shop", "default/other", ""]))
-        used = draw(st.sampled_from([0, 0, 0, 2500, 7000]))
-        demand = Demand(draw(st.sampled_from([0, 500, 1500])), draw(st.sampled_from([0, GIB])), used_milli=used)
-        size = draw(st.sampled_from([0, 0, 0, 1, 5]))
+        one, other, group, milli, memory, used, size = picked(
+            draw, ids, [None, *ids], ["default/shop", "default/other", ""], *DEMANDS, [0, 0, 0, 1, 5]
+        )
+        homes = NumaSet.of({one, one if other is None else other})
+        demand = Demand(milli, memory, used_milli=used)
         reservations[key] = Reservation(key, key, group, homes, demand, size=size)
     allocations, free = {}, machine.cpus
     for key, reservation in reservations.items():
         here = machine.cpus_of(reservation.numa_nodes & machine.cpu_nodes)
-        own = CpuSet.of(draw(st.sets(st.sampled_from([*here & free]), max_size=2))) if here & free else CpuSet()
-        kind = draw(st.sampled_from(["own", "own", "pool", "pool", "pool", "none", "none", "open", "stable"]))
+        kind, *cpus = picked(draw, KINDS, *[[None, *here & free]] * 2)
+        own = CpuSet.of({cpu for cpu in cpus if cpu is not None})
         if kind == "own" and own:
             free -= own
             allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, own, exclusive=own)
@@ -118,17 +140,28 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
             allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, part, stable=True)
         elif kind == "pool" and here:
             allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, here)
-    chosen = st.sampled_from(ids)
+    reserved, most = picked(draw, [CpuSet(), CpuSet.of((0,))], [None, None, 0, 2, 4])
     occupancy = Occupancy(
         reservations=reservations,
         allocations=allocations,
-        live=Live(
-            free_memory=draw(st.dictionaries(chosen, st.sampled_from([0, GIB, 8 * GIB]), max_size=2)),
-            used_cpu=draw(st.dictionaries(chosen, st.sampled_from([0, 900]), max_size=2)),
-            stalled=draw(st.dictionaries(chosen, st.sampled_from([0.0, 0.0, 0.0, 0.5]), max_size=1)),
-            hot={machine.node(at).cpus.mask: draw(st.booleans()) for at in draw(st.sets(chosen, max_size=2))},
-        ),
-        reserved=draw(st.sampled_from([CpuSet(), CpuSet.of((0,))])),
-        rules=Rules(max_exclusive_cpus_per_namespace=draw(st.sampled_from([None, None, 0, 2, 4]))),
+        live=_live(draw, machine),
+        reserved=reserved,
+        rules=Rules(max_exclusive_cpus_per_namespace=most),
     )
     return NodeView(name, "s", "1", machine, occupancy)
+
+
+def _live(draw: st.DrawFn, machine: Machine) -> Live:
+    """Something of up to two NUMA nodes for each figure."""
+
+    def of_some(values: Sequence[Any], most: int = 2) -> dict[int, Any]:
+        ids = [None, *(numa_node.id for numa_node in machine.numa_nodes)]
+        chosen = picked(draw, *[ids, values] * most)
+        return {at: value for at, value in zip(chosen[::2], chosen[1::2], strict=True) if at is not None}
+
+    return Live(
+        free_memory=of_some([0, GIB, 8 * GIB]),
+        used_cpu=of_some([0, 900]),
+        stalled=of_some([0.0, 0.0, 0.0, 0.5], 1),
+        hot={machine.node(at).cpus.mask: hot for at, hot in of_some([False, True]).items()},
+    )

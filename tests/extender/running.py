@@ -6,6 +6,7 @@ import http.client
 import json
 import queue
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from numakin.wire import convert
 from numakin.wire import report_pb2 as pb
 from numakin.wire import report_pb2_grpc as rpc
 from numakin.wire.report_format import REPORT_FORMAT
+from tests import forked
 
 GIB = 1 << 30
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "kube-scheduler"
@@ -139,9 +141,10 @@ class Extender:
     """A running numakin-extender; an HTTP connection to kube-scheduler's port, kept alive, and one to people's."""
 
     def __init__(self, directory: Path, *options: str, **program: Any) -> None:
-        """program: as ExtenderProcess takes it."""
+        """program: as ExtenderProcess takes it. By default it is forked (tests/forked.py)."""
         own = ("--no-kube", "--log-level", "debug", "--log-format", "json", "--report-timeout", "3600")
-        self.program = ExtenderProcess(directory, (*own, *options), **program)
+        begin = {"begin": forked.extender} if sys.executable == forked.PYTHON else {}
+        self.program = ExtenderProcess(directory, (*own, *options), **(program or begin))
         self._enforcers: list[Enforcer] = []
         self.start()
 
@@ -219,8 +222,9 @@ class Extender:
 
 
 @contextmanager
-def running(directory: Path, *options: str) -> Iterator[Extender]:
-    extender = Extender(directory, *options)
+def running(directory: Path, *options: str, **program: Any) -> Iterator[Extender]:
+    """program: as ExtenderProcess takes it."""
+    extender = Extender(directory, *options, **program)
     try:
         yield extender
     finally:

@@ -38,6 +38,15 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
         ),
         (["--hold", "0.5"], "--hold must be within 1..3600, not 0.5"),
         (["--patience", "61"], "--patience must be within 0..60, not 61"),
+        (["--regroup-budget", "101"], "--regroup-budget must be within 0..100, not 101"),
+        (
+            ["--regroup-hours", "22-6"],
+            "--regroup-hours must be hours of the day in UTC, as 22:00-06:00, or nothing for always, not '22-6'",
+        ),
+        (
+            ["--regroup", "evict", "--no-kube"],
+            "--regroup evict needs an API server: --no-kube is not for use with it",
+        ),
         (["--lease-duration", "0"], "--lease-duration must be within 1..3600, not 0"),
         (["--lease-duration", "9"], "--lease-duration 9 must be over renew-deadline 10"),
         (["--retry-period", "9"], "--renew-deadline 10 must be over 1.2 x retry-period 9"),
@@ -45,6 +54,8 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path):
         (["--grpc-tls-client-ca", "ca.crt"], "--grpc-tls-cert and --grpc-tls-key belong together"),
         (["--enforcer-account", "enforcer"], "--enforcer-account must be NAMESPACE:NAME, not 'enforcer'"),
         (["--application-label", "part of"], "--application-label must be a label's key, not 'part of'"),
+        (["--near-labels", "rack,a b"], "--near-labels must be labels' keys, separated by commas, not 'a b'"),
+        (["--near-labels", "a,b,c,d,e"], "--near-labels must be 4 labels at most, not 5"),
         (["--config", "/nowhere.toml"], "--config: /nowhere.toml: No such file or directory"),
     ],
 )
@@ -52,6 +63,20 @@ def test_a_bad_option_is_named_with_what_is_allowed(arguments, text):
     with pytest.raises(BadConfig) as caught:
         load(arguments, {})
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("", ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")),
+        (
+            "row, example.com/rack,",
+            ("row", "example.com/rack", "topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
+        ),
+    ],
+)
+def test_what_is_near_is_told_by_the_operators_labels_and_then_by_zone_and_region(text, near):
+    assert load(["--near-labels", text], {}).near == near
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,22 @@ from extender.kube.rows import PodObject, PodRows
 from extender.scheduler.wire import arguments
 from extender.scoring.group_holds import GROWS_S
 from extender.settings import Settings
-from extender.state.pods import Changes, PodRow
-from extender.state.told_groups import COSCHEDULING, SIZES, size
+from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.state.told_groups import (
+    COSCHEDULED,
+    COSCHEDULING,
+    POD_GROUPS,
+    SIZES,
+    STATEFUL_SETS,
+    ToldReplicas,
+    ToldRow,
+    size,
+)
 from extender.views.explain import explain
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.gang import GangPod, try_gang
 from lab.standins.scheduler.scheduler import Scheduler
+from numakin.placement.model.demand import Demand
 from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import machine
@@ -195,6 +205,45 @@ def test_a_group_s_size_that_another_controller_writes_counts_as_what_is_to_come
 @pytest.mark.parametrize("text", ["", "0", "-1", "ten", "99999", "1e3"])
 def test_a_size_that_is_none_counts_as_none(text: str):
     assert size({SIZES[0]: text}) == 0
+
+
+def test_a_size_that_another_controllers_object_gives_counts_until_it_is_gone(cluster: Cluster):
+    row = replace(pod("p", cpu="1"), labels={COSCHEDULING: "train"})
+    asked = cluster.wanted(row)
+    assert asked is not None
+
+    def to_come() -> int:
+        return cluster.prepared(asked, ("a", "b")).offer.kins.no_kin.room_milli
+
+    told = ToldRow("default/train", {f"{COSCHEDULED} default/train": 6})
+    cluster.told(COSCHEDULED, Changes(rows=(told,), whole=True))
+    assert to_come() == 5000
+    cluster.told(COSCHEDULED, Changes(gone=("default/train",)))
+    assert to_come() == 0
+
+
+def test_the_replicas_that_a_stateful_set_makes_one_after_another_are_to_come(cluster: Cluster):
+    """Each once the one before is ready: of four, two are there."""
+    rows = [replace(pod(f"db-{at}", group="db", cpu="1"), owner=OwnerRow("StatefulSet", "db")) for at in range(2)]
+    kept = ToldReplicas("default/StatefulSet/db", "default/db", 4, Demand(1000))
+    cluster.told(STATEFUL_SETS, Changes(rows=(ToldRow("default/db", replicas=kept),), whole=True))
+    cluster.apply_pods(Changes(rows=(replace(rows[0], node="a"), rows[1])))
+    asked = cluster.wanted(rows[1])
+    assert asked is not None
+    assert cluster.prepared(asked, NODES).offer.kins.no_kin.room_milli == 2000
+
+
+def test_a_gang_that_is_given_up_holds_nothing_from_then_on(cluster: Cluster):
+    """Though none of its pods says so yet, and one of its own is asked about."""
+    rows = gang(4)
+    cluster.apply_pods(Changes(rows=tuple(rows)))
+    assert KubeScheduler(cluster, rows).try_once()
+    refused = ToldRow("default/train", {}, refused=7)
+    cluster.told(POD_GROUPS, Changes(rows=(refused,)))
+    assert cluster.figures().assumed == ()
+    assert KubeScheduler(cluster, rows).try_once()
+    cluster.told(POD_GROUPS, Changes(rows=(replace(refused, sizes={"x": 1}),)))
+    assert len(cluster.figures().assumed) == 4, "it says nothing new"
 
 
 def test_explain_says_for_whom_the_room_is_held(cluster: Cluster):

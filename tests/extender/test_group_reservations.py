@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,16 +13,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from extender.cluster import Cluster
 from extender.scoring.group_holds import GROWS_S
+from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
 from extender.settings import Settings
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
-from extender.state.pods import Changes, NodeRow, PodRow
+from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
+from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
-from numakin.placement.state.occupancy import Reservation, fingerprint
+from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 from tests.clock import Clock
 from tests.extender.machines import pod
-from tests.extender.running import machine
+from tests.extender.running import machine, reservation
 from tests.extender.told import reservations_of, tell
 
 SETTLED_S = GROWS_S + 1
@@ -183,6 +186,78 @@ def test_nothing_is_planned_on_a_node_that_takes_no_pods(nodes: Cluster, clock: 
     assert held(nodes, "a") == {"default/shop": "1: 6000"}
 
 
+class TestWhatHappensWhileAPlanIsMade:
+    """Between the moment that it is of and the one from which it is held."""
+
+    @pytest.fixture
+    def meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+        actions: list[Callable[[], object]] = []
+        planned = WaitingGroups.planned
+
+        def late(groups: WaitingGroups) -> PlannedGroups:
+            found = planned(groups)
+            for action in actions:
+                action()
+            return found
+
+        monkeypatch.setattr(WaitingGroups, "planned", late)
+        return actions
+
+    def test_a_pod_follows_its_kin_that_went_elsewhere_than_planned(self, nodes: Cluster, clock: Clock, meanwhile):
+        first, second = of_group("pair", 2)
+        nodes.apply_pods(Changes(rows=(first, second)))
+        meanwhile.append(lambda: asked(nodes, first, "b"))
+        nodes.reserve()
+        meanwhile.clear()
+        assert held(nodes, "a"), "it was planned there"
+        assert asked(nodes, second) == "b"
+
+    def test_a_pod_that_is_created_has_the_place_of_one_that_was_to_come(self, nodes: Cluster, meanwhile):
+        kept = ToldReplicas("default/ReplicaSet/shop", "default/shop", 6, Demand(1000))
+        nodes.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        rows = owned(of_group("shop", 6))
+        nodes.apply_pods(Changes(rows=tuple(rows[:2])))
+        meanwhile.append(lambda: nodes.apply_pods(Changes(rows=tuple(rows[2:]))))
+        nodes.reserve()
+        assert [*held(nodes, "a").values(), *held(nodes, "b").values()] == ["0: 6000"]
+
+
+class TestADrain:
+    """Of node a, whose NUMA node 1 has all of a group: 4 pods of 1 CPU, which come again one by one."""
+
+    @pytest.fixture
+    def drained(self, nodes: Cluster) -> Cluster:
+        """On c there is room for two of them where on b there is for all."""
+        tell(nodes, "c", other(0, 6000), other(1, 6000))
+        rows = owned(of_group("shop", 4, node="a"))
+        tell(nodes, "a", other(0, 2000), *(reservation(row.uid, "1") for row in rows), generation=2)
+        nodes.apply_pods(Changes(rows=tuple(rows), whole=True))
+        nodes.apply_nodes(Changes(rows=(NodeRow("a", closed=True, cordoned=True), NodeRow("b"), NodeRow("c"))))
+        return nodes
+
+    def test_the_first_that_comes_again_goes_where_all_have_room(self, drained: Cluster, clock: Clock):
+        (again,) = owned(of_group("shop", 1, first=9))
+        drained.apply_pods(Changes(rows=(replace(owned(of_group("shop", 1, node="a"))[0], leaving=True),)))
+        created(drained, clock, again)
+        assert (held(drained, "b"), held(drained, "c")) == ({"default/shop": "0: 1000"}, {})
+        assert asked(drained, again, "b", "c") == "b", "though no kin are there, and those on a are many"
+
+    def test_members_that_no_controller_makes_again_do_not_count(self, drained: Cluster, clock: Clock):
+        drained.apply_pods(Changes(rows=tuple(of_group("shop", 4, node="a"))))
+        (again,) = owned(of_group("shop", 1, first=9))
+        created(drained, clock, again)
+        assert held(drained, "b") == held(drained, "c") == {}, "a first pod of which nothing follows"
+
+    def test_once_the_node_takes_pods_again_its_members_draw_as_before(self, drained: Cluster, clock: Clock):
+        drained.apply_nodes(Changes(rows=(NodeRow("a"),)))
+        created(drained, clock, *owned(of_group("shop", 1, first=9)))
+        assert held(drained, "a") == {"default/shop": "1: 1000"}
+
+
+def owned(rows: list[PodRow]) -> list[PodRow]:
+    return [replace(row, owner=OwnerRow("ReplicaSet", "shop")) for row in rows]
+
+
 def test_a_node_that_is_not_offered_to_a_groups_pods_is_planned_for_no_more_of_them(nodes: Cluster, clock: Clock):
     rows = of_group("shop", 6)
     created(nodes, clock, *rows)
@@ -303,6 +378,9 @@ class Holds(RuleBasedStateMachine):
                 node, "s", "1", view.machine, view.reported, assumed=view.assumed, held=view.held, ended=view.ended
             )
             assert view.occupancy.fingerprint == anew.occupancy.fingerprint
+            bare = replace(anew, held={}, occupancy=Occupancy())
+            assert view.bare.held == {}
+            assert view.bare.occupancy.fingerprint == bare._expected().fingerprint
 
     def teardown(self):
         self.cluster.apply_pods(Changes(whole=True))

@@ -62,7 +62,7 @@ class Lifetimes:
             cluster.refusals(want, NODES)
             cluster.victims(want, {"a": ["x"], "b": []})
             cluster.score(want, NODES)
-        cluster.welcome(NODES)
+        cluster.pods_to_retry(NODES)
         if not strict:
             self._run(replace(row, node="a"))
         cluster.apply_pods(Changes(gone=(uid,)))

@@ -49,7 +49,7 @@ class TestALook:
         reported(cluster, "n1", reservation("a", "0", milli=4000), reservation("b", "1", milli=3900), generation=2)
         looks = []
         while not looks or not looks[-1].complete:
-            looks.append(cluster.welcome(["n1"]))
+            looks.append(cluster.pods_to_retry(["n1"]))
             assert len(looks) <= 10
         assert len(looks) == 3
         assert all(poll.pods == () for poll in looks)
@@ -58,10 +58,10 @@ class TestALook:
         cluster = Cluster()
         full(cluster)
         (asked,) = refused(cluster, 1)
-        assert cluster.welcome(["n1", "unknown"]) == Welcome((), complete=True)
+        assert cluster.pods_to_retry(["n1", "unknown"]) == Welcome((), complete=True)
         reported(cluster, "n1", reservation("a", "0", milli=4000), generation=2)
-        assert cluster.welcome(["n1"]) == Welcome((asked.pod,), complete=True)
-        assert cluster.welcome(["n1"]) == Welcome((), complete=True)
+        assert cluster.pods_to_retry(["n1"]) == Welcome((asked.pod,), complete=True)
+        assert cluster.pods_to_retry(["n1"]) == Welcome((), complete=True)
 
     def test_of_many_that_wait_only_as_many_are_woken_as_fit(self) -> None:
         """One NUMA node of 8 CPUs has become free; each wants 3."""
@@ -71,9 +71,9 @@ class TestALook:
         reported(cluster, "n1", reservation("a", "0", milli=7000), reservation("b", "1", milli=7000), generation=2)
         assert all(cluster.refusals(asked, ["n1"]) for asked in waiting)
         reported(cluster, "n1", reservation("a", "0", milli=7000), generation=3)
-        woken = cluster.welcome(["n1"]).pods
+        woken = cluster.pods_to_retry(["n1"]).pods
         assert len(woken) == 2
-        assert cluster.welcome(["n1"]).pods == (), "their places are kept for them for a while"
+        assert cluster.pods_to_retry(["n1"]).pods == (), "their places are kept for them for a while"
 
     def test_a_woken_pod_that_was_refused_again_leaves_its_place_to_others(self) -> None:
         cluster = Cluster()
@@ -81,9 +81,9 @@ class TestALook:
         waiting = [want(f"p{number}", policy="single-numa-node", cpu="6") for number in range(2)]
         assert all(cluster.refusals(asked, ["n1"]) for asked in waiting)
         reported(cluster, "n1", reservation("a", "0", milli=4000), generation=2)
-        (woken,) = cluster.welcome(["n1"]).pods
+        (woken,) = cluster.pods_to_retry(["n1"]).pods
         cluster.apply_pods(Changes(gone=(woken.uid,)))
-        assert len(cluster.welcome(["n1"]).pods) == 1
+        assert len(cluster.pods_to_retry(["n1"]).pods) == 1
 
     def test_a_pod_that_has_gone_is_not_woken(self) -> None:
         cluster = Cluster()
@@ -91,7 +91,7 @@ class TestALook:
         (asked,) = refused(cluster, 1)
         cluster.apply_pods(Changes(gone=(asked.pod.uid,)))
         reported(cluster, "n1", generation=2)
-        assert cluster.welcome(["n1"]) == Welcome((), complete=True)
+        assert cluster.pods_to_retry(["n1"]) == Welcome((), complete=True)
 
 
 class TestTheThread:

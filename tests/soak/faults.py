@@ -134,7 +134,7 @@ def _answers(fault: api.Fault, verb: str, cluster: Cluster, _random: Random) -> 
     try:
         yield
     finally:
-        cluster.api.calm()
+        cluster.api.end_faults()
 
 
 @contextmanager

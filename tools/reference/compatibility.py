@@ -41,6 +41,15 @@ def page(before: str, kept: Path = KEPT) -> str:
 
 
 def _rows(known: Kept) -> Iterator[str]:
+    """Of what has the same to tell there is one."""
+    alike: dict[str, list[str]] = {}
+    for on, told in _told(known):
+        alike.setdefault(told, []).append(on)
+    return (f"| {', '.join(all_on)} | {told} |" for told, all_on in alike.items())
+
+
+def _told(known: Kept) -> Iterator[tuple[str, str]]:
+    """With what, and the rest of its row."""
     for on, files in sorted(known.items()):
         for date in sorted({counts["date"] for counts in files.values()}, reverse=True):
             of_day = {file: counts for file, counts in files.items() if counts["date"] == date}
@@ -48,7 +57,7 @@ def _rows(known: Kept) -> Iterator[str]:
             for counts in of_day.values():
                 outcome.update({name: number for name, number in counts.items() if name != "date"})
             told = ", ".join(f"{number} {name}" for name, number in sorted(outcome.items(), key=_passed_first))
-            yield f"| {on} | {_named(of_day)} | {told} | {date} |"
+            yield on, f"{_named(of_day)} | {told} | {date}"
 
 
 def _passed_first(outcome: tuple[str, int]) -> tuple[bool, str]:

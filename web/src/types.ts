@@ -168,6 +168,16 @@ export interface GroupStory {
   now: number | null;
   compared: { best: number; lowest_first: number; spread: number } | null;
   series: [number, number][];
+  /** Of a group that is cut over nodes. */
+  regroup: { why: string; plan: Regrouping | null } | null;
+}
+
+/** What would bring more of a group together: pods to evict, and where each would come anew. */
+export interface Regrouping {
+  restarts: number;
+  locality: number;
+  reached: number;
+  steps: { pod: string; uid: string; node: string; numa_nodes: string; to_node: string; to_numa_node: number }[];
 }
 
 export interface MachineNuma extends NumaRow {

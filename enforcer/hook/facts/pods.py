@@ -90,7 +90,7 @@ def devices_of(container: nri.Container, node_of: Callable[[str, int, int], int 
 
 
 def claim_of(container: nri.Container) -> Claim | None:
-    """The cpuset that the kubelet or an earlier plugin put into the request; None when it is nobody's."""
+    """The cpuset that the kubelet or an earlier plugin put into the request; None when there is none."""
     cpu = container.linux.resources.cpu
     return Claim(cpu.cpus, cpu.mems) if cpu.cpus or cpu.mems else None
 

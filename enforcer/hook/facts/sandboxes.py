@@ -82,7 +82,7 @@ class Sandboxes:
         self._note(self._unseen())
 
     def note_some_cgroups(self) -> None:
-        """As `note_cgroups`, for a few pods at a time, in turn."""
+        """Notes of a few pods at a time, in turn, whether their cgroup is there."""
         unseen = self._unseen()
         self._turn = self._turn if self._turn < len(unseen) else 0
         self._note(unseen[self._turn : self._turn + AT_ONCE])

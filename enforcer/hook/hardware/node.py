@@ -18,9 +18,9 @@ from enforcer.machine.errors import MachineError
 from enforcer.machine.memory import policy_of
 from enforcer.machine.sysfs import MachineReading, read
 from enforcer.machine.tree import Tree
+from enforcer.settings import policy_options
 from enforcer.settings.config import Config, ConfigError
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
 from numakin.process.log import Log
 
@@ -37,10 +37,12 @@ def read_node(config: Config) -> NodeFacts:
     machine = reading.machine
     for doubt in reading.doubts:
         logger.warning("a fact about the machine is in doubt", what=doubt)
-    reserved, rules = _reserved(config, machine), _rules(config)
+    reserved, rules = _reserved(config, machine), policy_options.rules(config.policy_options)
     rules.check(machine, reserved)
     if rules.everyone:
-        logger.warning("shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too")
+        logger.warning(
+            "policy option shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too"
+        )
     live = LiveReader(machine, sysfs, procfs)
     return NodeFacts(
         machine=machine,
@@ -58,7 +60,7 @@ def read_node(config: Config) -> NodeFacts:
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
         in_vm=_vm_runtimes(config),
-        within_others=config.within_others == "on" and config.mode == "nri",
+        within_others=policy_options.within_others(config.policy_options) and config.mode == "nri",
         doubts=reading.doubts,
     )
 
@@ -80,20 +82,6 @@ def read_by(config: Config) -> MachineReading:
 
 def node_name(config: Config) -> str:
     return config.node_name or socket.gethostname().lower()
-
-
-def _rules(config: Config) -> Rules:
-    most = config.max_exclusive_cpus_per_namespace
-    return Rules(
-        prefer_closest_numa_nodes=config.prefer_closest_numa_nodes == "on",
-        max_allowable_numa_nodes=int(config.max_allowable_numa_nodes),
-        everyone=config.shared_pool == "all",
-        distribute_cpus_across_numa=config.distribute_cpus_across_numa == "on",
-        distribute_cpus_across_cores=config.distribute_cpus_across_cores == "on",
-        align_by_socket=config.align_by_socket == "on",
-        within_caches=config.span == "cache",
-        max_exclusive_cpus_per_namespace=None if most == "none" else int(most),
-    )
 
 
 def _reserved(config: Config, machine: Machine) -> CpuSet:

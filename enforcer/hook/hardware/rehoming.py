@@ -13,6 +13,7 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import shares_of
 from numakin.placement.model.live_usage import Live, devices_near
 from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import Cpus
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.process.log import Log
@@ -33,10 +34,11 @@ class Rehoming:
         """Takes the node as it is now: members whose place is gone, or that had none, are decided anew, all others keep
         theirs, and every shared pool is what it comes to. Returns updates for the runtime.
         """
-        ledger, before = self._ledger, self._ledger.occupancy
+        ledger, before, was = self._ledger, self._ledger.occupancy, self._ledger.machine
         ledger.node, ledger.machine = node, node.machine
         ledger.learned.planned(local.Plan(generation=before.generation))
-        lost = stranded(node.machine, replace(before, reserved=node.reserved))
+        lost = (*stranded(node.machine, replace(before, reserved=node.reserved)), *self._on_parts_of_cores())
+        lost = tuple(dict.fromkeys(lost))
         ledger.occupancy = carried_over(node.machine, node.reserved, before, lost)
         ledger.refresh_memory()
         yielded = list[nri.ContainerUpdate]()
@@ -45,7 +47,7 @@ class Rehoming:
             why = Reason("machine", f"NUMA node {numa_nodes}", "has other CPUs or memory than before")
             yielded += self._decide_anew(key, before, why)
         ledger.settle()
-        updates = pods.merged([*self._still_open(), *ledger.updates_since(before), *yielded])
+        updates = pods.merged([*self._named_in_full(was), *self._still_open(), *ledger.updates_since(before), *yielded])
         self._opened = {update.container_id for update in updates if not self._pinned(update.container_id)}
         log.warning(
             "the machine has changed",
@@ -54,19 +56,53 @@ class Rehoming:
         return updates
 
     def off_reserved(self) -> list[nri.ContainerUpdate]:
-        """For members that were taken over on CPUs which are reserved by now: `--reserved-cpus` was another before."""
+        """For members that were taken over on CPUs which are reserved by now: `--reserved-cpus` was another before. And
+        for those who have all that are left for themselves, as others went offline meanwhile, or parts of cores alone,
+        as SMT was switched on.
+        """
         ledger, before = self._ledger, self._ledger.occupancy
         reserved, machine = before.reserved, ledger.machine
         lost = [key for key, reservation in before.reservations.items() if _can_not_stay(machine, before, reservation)]
-        if ledger.released or not reserved or not lost:
+        none_left, parts = machine.cpus <= before.exclusive, self._on_parts_of_cores()
+        lost = [*dict.fromkeys([*(lost if reserved or none_left else ()), *parts])]
+        if ledger.released or not lost:
             return []
         ledger.occupancy = carried_over(machine, reserved, before, tuple(lost)).with_live(before.live)
-        why, yielded = Reason("reserved", f"CPUs {reserved}", "it had of them before"), list[nri.ContainerUpdate]()
+        why = Reason("reserved", f"CPUs {reserved}", "it had of them before")
+        if none_left:
+            why = Reason("machine", f"{len(machine.cpus)} CPUs", "are left, and none to others")
+        elif parts:
+            why = Reason("machine", f"{len(machine.cpus)} CPUs", "are there: its cores have more of them than before")
+        yielded = list[nri.ContainerUpdate]()
         for key in lost:
             yielded += self._decide_anew(key, before, why)
         ledger.settle()
-        log.warning("members were on CPUs that are reserved now", reserved=reserved, decided_anew=len(lost))
+        log.warning("members had CPUs that can't be theirs now", reserved=reserved, decided_anew=len(lost))
         return [*ledger.updates_since(before), *yielded]
+
+    def _on_parts_of_cores(self) -> list[str]:
+        """The reservations of containers that are to have whole cores, and have some of whose CPUs others run on."""
+        ledger = self._ledger
+        machine, allocations = ledger.machine, ledger.occupancy.allocations
+        return [
+            request.reservation_key
+            for container, request in ledger.requests.items()
+            if request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
+            and (held := allocations.get(container)) is not None
+            and any(not machine.core_of(cpu) <= held.exclusive for cpu in held.exclusive & machine.cpus)
+        ]
+
+    def _named_in_full(self, was: Machine) -> list[nri.ContainerUpdate]:
+        """For those whose cgroup names all CPUs of the machine as it was: an earlier process may have done that."""
+        ledger, updates, residents = self._ledger, list[nri.ContainerUpdate](), self._ledger.residents.now()
+        for key, allocation in ledger.occupancy.allocations.items():
+            not_ours = allocation.reservation == key and not ledger.occupancy.rules.everyone
+            if allocation.cpus or allocation.externally_managed or not_ours or key not in residents:
+                continue
+            now, widest = ledger.node.cpuset_now(residents[key].cgroups_path), ledger.widest(key)
+            if now is not None and now[0] and was.cpus <= now[0] and not widest <= now[0]:
+                updates.append(pods.update(key, widest, NumaSet()))
+        return updates
 
     def _still_open(self) -> list[nri.ContainerUpdate]:
         """Those that lost their place before, or were released, were given all CPUs of that time by name."""
@@ -112,7 +148,7 @@ class Rehoming:
 def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
     """The members' reservations that this machine can't hold as they are: on a NUMA node that has gone or has no CPU
     for them any more, or with exclusive or stable CPUs or bound memory of which some has gone, or is reserved. And
-    those that have no home, since there may be one now.
+    those that have no home, since there may be one now, unless one of the pod's cpusets is to stay.
     """
     return tuple(key for key, reservation in occupancy.reservations.items() if _lost(machine, occupancy, reservation))
 
@@ -120,13 +156,16 @@ def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:
 def _lost(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> bool:
     if not reservation.opted_in:
         return False
-    held = map(occupancy.allocations.__getitem__, occupancy.directory.by_reservation.get(reservation.key, ()))
+    held = [occupancy.allocations[key] for key in occupancy.directory.by_reservation.get(reservation.key, ())]
     homeless = any(not (allocation.placed or allocation.externally_managed) for allocation in held)
-    return homeless or _can_not_stay(machine, occupancy, reservation)
+    stays = any(allocation.stable for allocation in held)
+    return (homeless and not stays) or _can_not_stay(machine, occupancy, reservation)
 
 
 def _can_not_stay(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> bool:
-    """Whether a member's home is not there any more, or a container of it has there what it may not have."""
+    """Whether a member's home is not there any more, or a container of it has there what it may not have: exclusive
+    CPUs, where those that are left would be some container's alone, one and all.
+    """
     if not reservation.opted_in:
         return False
     known = machine.cpu_nodes | machine.all_mems
@@ -136,6 +175,8 @@ def _can_not_stay(machine: Machine, occupancy: Occupancy, reservation: Reservati
         occupancy.allocations[container] for container in occupancy.directory.by_reservation.get(reservation.key, ())
     ]
     kept = machine.cpus - occupancy.reserved
+    if machine.cpus <= occupancy.exclusive and any(allocation.exclusive for allocation in held):
+        return True
     if any(not allocation.exclusive <= kept or not allocation.mems <= machine.all_mems for allocation in held):
         return True
     if any(allocation.stable and not allocation.cpus <= kept for allocation in held):

@@ -1,4 +1,4 @@
-"""Whose work the cpuset of a running container is: our own from before, another owner's, or nobody's yet. Pure.
+"""Whose work the cpuset of a running container is: our own from before, another owner's, or none's yet. Pure.
 
 The checkpoint of an earlier process (`checkpoint.Past`) says what a container was given, and its cgroup what it has.
 They may differ without another owner: an exclusive neighbour came or went, a move was not written down any more, or an
@@ -15,25 +15,29 @@ from typing import NamedTuple
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ownership.checkpoint import Grant, Past
-from numakin.placement.decide.asked.quota import in_use, limit_of, taken_by
+from numakin.placement.decide.asked.quota import has_room, taken_by
 from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
 from numakin.placement.decide.decide import Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
+from numakin.placement.optin.options import Policy
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Allocation, Occupancy, Part
 from numakin.wire import nri_pb2 as nri
 
 Now = tuple[CpuSet, NumaSet]
-"""What a container's cgroup has, or else what the runtime's message has."""
+"""What a container's cgroup has, or else what the runtime's message has, of what is online: version 2 goes on naming
+what is not.
+"""
 
 
 class Running(NamedTuple):
-    """A container that the runtime lists, with what its cgroup has."""
+    """A container that the runtime lists, with what its cgroup has. offline: the CPUs that it names besides."""
 
     pod: nri.PodSandbox
     container: nri.Container
     now: Now
+    offline: CpuSet = CpuSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class Pinned:
 def known_of(live: Iterable[Running], past: Past) -> Past:
     """What is written down, and what the marks say of those that are not, or as containers of another pod."""
     known = dict(past.grants)
-    for pod, container, _ in live:
+    for pod, container, *_ in live:
         written = known.get(container.id)
         if written is None or written.pod != pod.uid:
             known.pop(container.id, None)
@@ -100,20 +104,25 @@ def owner_of(
         return pods.Claim(str(cpus), str(mems))
     if not cpus or (machine.cpus <= cpus and not _has_all(machine, given)):
         return None
-    if not cpus <= machine.all_cpus and (given is None or not given.homes):
-        return None
     if given is None:
         return _guessed(machine, occupancy, request, now)
-    if given.open or not given.cpus <= machine.all_cpus:
-        return None  # there may be room by now; or some of them went offline, and the kernel took them out of it
+    if given.open or (_stays_as_it_is(given) and not given.cpus <= machine.all_cpus):
+        return None  # there may be room by now; or some of its CPUs went offline
+    if given.stable and not given.cpus.isdisjoint(occupancy.exclusive):
+        return None  # while its creation was not known of, another one was given some for itself
     if given.exclusive or (not given.homes and request.wants_exclusive):
         return _on_its_own(machine, occupancy, request, now, known)
     return _sharing(machine, occupancy, request, now, known)
 
 
+def _stays_as_it_is(given: Grant) -> bool:
+    """Whether it was given CPUs that no neighbour's coming or going changes; else what is left of them is its pool."""
+    return bool(given.exclusive) or given.stable
+
+
 def claim_on_stranger(machine: Machine, occupancy: Occupancy, now: Now, freed: CpuSet = CpuSet()) -> pods.Claim | None:
     """Another owner's, of a container that has not opted in, where the rule is to move it off exclusive CPUs: what
-    somebody keeps to fewer CPUs would be widened. freed: CPUs that were exclusive, which it may lack by our own work.
+    its owner keeps to fewer CPUs would be widened. freed: CPUs that were exclusive, which it may lack by our own work.
     """
     cpus, mems = now
     if not occupancy.rules.everyone or not cpus or machine.cpus - cpus <= occupancy.exclusive | freed:
@@ -127,10 +136,12 @@ def _has_all(machine: Machine, given: Grant | None) -> bool:
 
 
 def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now) -> Pinned | pods.Claim | None:
-    """With neither a record nor a mark (the file was lost) it is ours when it has exactly a pool; for itself when that
-    is just what it may have, and leaves a CPU to whoever else there is.
+    """With neither a record nor a mark (the file was lost) it is ours when it has exactly a pool, but by the policy
+    `none`, which gives none; for itself when that is just what it may have, and leaves a CPU to the others there.
     """
     cpus, mems = now
+    if request.opt_in.policy is Policy.NONE:
+        return None if cpus == pools.left_open(machine, occupancy) else pods.Claim(str(cpus), str(mems))
     homes = machine.nodes_of(cpus)
     pool, domain = pools.shared(machine, occupancy, homes), _domain_around(machine, occupancy, request, homes, cpus)
     if cpus not in (pool, pool & domain):
@@ -143,7 +154,7 @@ def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now)
 
 def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> Pinned | None:
     """What it has, where that is what it was given before or after a move, or as many other CPUs: the move was not
-    written down. Else what it was given, or had before. None where somebody has those by now.
+    written down. Else what it was given, or had before. None where another has those by now.
     """
     cpus, mems = now
     given = known.grants[request.container]
@@ -152,7 +163,7 @@ def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: N
     if not choices and cpus <= machine.all_cpus - known.stable and may_be_moved:
         choices.append(replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet()))
     choices += [grant for grant in (given, given.before) if grant is not None and grant.exclusive]
-    free = machine.cpus - occupancy.exclusive
+    free = machine.cpus - occupancy.exclusive - CpuSet(occupancy.directory.stable)
     mine = (choice for choice in choices if choice.exclusive <= free or _is_its_pods(occupancy, request, choice, known))
     grant = next(mine, None)
     if grant is None:
@@ -176,9 +187,8 @@ def _is_its_pods(occupancy: Occupancy, request: Request, choice: Grant, known: P
 
 def _may_own(machine: Machine, occupancy: Occupancy, request: Request, cpus: CpuSet) -> bool:
     """Whether it asks for just as many CPUs for itself, and its namespace may have them."""
-    limit, wanted = limit_of(occupancy, request), taken_by(machine, occupancy, request)
-    within = limit is None or in_use(occupancy, request) + wanted <= limit
-    return request.wants_exclusive and len(cpus) == wanted and within
+    as_many = len(cpus) == taken_by(machine, occupancy, request)
+    return request.wants_exclusive and as_many and has_room(machine, occupancy, request)
 
 
 def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> Pinned | None:
@@ -195,6 +205,8 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
         elsewhere = replace(given, mems=mems, parts=(), cache_domain=CpuSet(), let_out=NumaSet())
         given = given.before if given.before is not None and given.before.homes == around else elsewhere
         homes = around
+    if homes.isdisjoint(machine.cpu_nodes):
+        return None
     domain = given.cache_domain
     written_down = given.reservation and not domain and homes == given.homes
     if not written_down and domain.mask not in machine.cache_domains.get(homes.lowest, ()):
@@ -205,7 +217,7 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
         machine,
         request,
         homes,
-        replace(given, cpus=cpus, cache_domain=domain, stable=given.stable and cpus == given.cpus),
+        replace(given, cpus=cpus, exclusive=CpuSet(), cache_domain=domain, stable=given.stable and cpus == given.cpus),
         mems,
     )
 
@@ -224,7 +236,7 @@ def _homes_of(machine: Machine, given: Grant) -> NumaSet:
 
 
 def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, mems: NumaSet) -> Pinned:
-    """Memory that was opened since stays so; a binding that leaves out its home is somebody else's, and is set anew."""
+    """Memory that was opened since stays so; a binding that leaves out its home is another owner's, and is set anew."""
     everywhere = mems in (machine.mems, machine.all_mems) and len(homes) < len(machine.cpu_nodes)
     ours = not mems.isdisjoint(homes) or grant.mems <= mems
     bound = NumaSet() if everywhere or (grant.cpus and not grant.mems) else mems if ours else grant.mems
@@ -241,6 +253,7 @@ def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, me
             bound,
             grant.exclusive,
             stable=grant.stable and request.wants_stable,
+            within=request.within,
         ),
         grant.let_out & machine.cpu_nodes,
     )

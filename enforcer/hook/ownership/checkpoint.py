@@ -27,7 +27,7 @@ their own first.
 @dataclass(frozen=True, slots=True)
 class Grant:
     """homes: NUMA nodes of its reservation. cpus, mems: as set, empty where left as they were. exclusive: those of its
-    CPUs that nobody else may use. externally_managed: nothing of ours, its cpuset is externally managed. open: it has
+    CPUs that no other container may use. externally_managed: its cpuset is another owner's. open: it has
     no home, and its CPUs are those that no other container has for itself. stable: its CPUs stay what they are.
 
     reservation: its key; empty: written by an older enforcer. parts, cache_domain, let_out: as the reservation has

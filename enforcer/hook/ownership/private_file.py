@@ -1,4 +1,4 @@
-"""A small file of our own in the run folder: read only when nobody else can have written it, replaced as a whole."""
+"""A small file of our own in the run folder: read only when no other user can have written it, replaced as a whole."""
 
 from __future__ import annotations
 

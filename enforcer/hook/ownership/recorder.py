@@ -1,7 +1,7 @@
 """Keeps `RUN_DIR/allocations.json`: what each container was given, for a later start of this process.
 
 It is written once for a burst of events, within 0.1 s, so no container waits for it; what was given in between is known
-by the mark that a container carries from its creation. Where nobody's answer is held up (Synchronize, moves, release)
+by the mark that a container carries from its creation. Where no answer is held up (Synchronize, moves, release)
 it is written first. While the run folder takes nothing, a file in memory that outlives this process does.
 """
 
@@ -67,7 +67,7 @@ class Recorder:
             log.warning("what containers were given before is not known: the file is made anew", file=path, error=error)
             return None
 
-    def heard(self) -> None:
+    def note_event(self) -> None:
         """From the runtime: what was answered to its former events is carried out by now."""
         self._heard = self._heard or not self._unanswered
 
@@ -78,7 +78,7 @@ class Recorder:
     def answered(self) -> None:
         """By the runtime, to what was sent: how it came out is in the ledger."""
         self._unanswered -= 1
-        self.heard()
+        self.note_event()
 
     def write_soon(self) -> None:
         """After the answers that are under way."""

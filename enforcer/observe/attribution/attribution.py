@@ -15,12 +15,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from enforcer.observe.attribution.containers import ContainerIndex, LocalContainer
-from enforcer.observe.attribution.edges import Attribution, Remote, Unattributed, kind, local
+from enforcer.observe.attribution.edges import Attribution, EdgeTally, Remote, Unattributed, kind, local
 from enforcer.observe.attribution.listening import UNKNOWN, Listening
 from enforcer.observe.attribution.loopback import Loopback
 from enforcer.observe.attribution.peers import PeerLookup
 from enforcer.observe.attribution.services import NONE, Services, Target, target, translated
-from enforcer.observe.attribution.tally import EdgeTally
 from enforcer.observe.bpf.counters import CgroupPair, CounterKey, FlowKey, Volume, address
 
 UNSPECIFIED = (bytes(16), bytes(10) + b"\xff\xff" + bytes(4))

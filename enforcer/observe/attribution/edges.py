@@ -1,5 +1,6 @@
-"""Directed edges: what attribution makes of counters, and what it could not. Pure values."""
+"""Directed edges: what attribution makes of counters, what it could not, and how both add up. Pure."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +8,8 @@ from typing import Literal, TypeAlias
 
 from enforcer.observe.attribution.containers import Address, LocalContainer
 from enforcer.observe.attribution.services import Target
-from enforcer.observe.bpf.counters import TCP, FlowKey
+from enforcer.observe.bpf.counters import TCP, FlowKey, Volume
+from numakin.placement.traffic.graph import Amount
 
 Kind: TypeAlias = Literal["tcp", "udp", "unix", "wake", "shm"]
 
@@ -67,17 +69,6 @@ class Unattributed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
-    """Of traffic, one way."""
-
-    bytes: int = 0
-    messages: int = 0
-
-    def __add__(self, other: "Amount") -> "Amount":
-        return Amount(self.bytes + other.bytes, self.messages + other.messages)
-
-
-@dataclass(frozen=True, slots=True)
 class Attribution:
     """Edges, and what is left over by kind and reason, both directions together. `services`: those that were asked,
     whose traffic only the servers' ends show.
@@ -86,6 +77,40 @@ class Attribution:
     edges: tuple[Edge, ...] = ()
     unattributed: Mapping[tuple[Kind, Unattributed], Amount] = field(default_factory=dict)
     services: frozenset[Target] = frozenset()
+
+
+class EdgeTally:
+    """Sums by edge. Nothing is an edge that carried no message."""
+
+    def __init__(self) -> None:
+        self._edges: dict[tuple[Kind, End, End, int, bool], Amount] = defaultdict(Amount)
+        self._left: dict[tuple[Kind, Unattributed], Amount] = defaultdict(Amount)
+
+    def both(self, kind: Kind, here: End, there: End, volume: Volume, port: int, *, by_server: bool) -> None:
+        """What `here` sent to `there`, and what it received."""
+        self._add((kind, here, there, port, by_server), Amount(volume.tx_bytes, volume.tx_messages))
+        self._add((kind, there, here, port, by_server), Amount(volume.rx_bytes, volume.rx_messages))
+
+    def sent(self, kind: Kind, source: End, target: End, volume: Volume) -> None:
+        self._add((kind, source, target, 0, False), Amount(volume.tx_bytes, volume.tx_messages))
+
+    def leave(self, kind: Kind, reason: Unattributed, volume: Volume) -> None:
+        size, messages = volume.tx_bytes + volume.rx_bytes, volume.tx_messages + volume.rx_messages
+        self._left[kind, reason] = self._left[kind, reason].plus(Amount(size, messages))
+
+    def _add(self, edge: tuple[Kind, End, End, int, bool], amount: Amount) -> None:
+        if amount.messages:
+            self._edges[edge] = self._edges[edge].plus(amount)
+
+    def result(self) -> Attribution:
+        """A packet wakes its receiver too, so wake-ups say something new only where there is no other edge."""
+        joined = {frozenset(edge[1:3]) for edge in self._edges if edge[0] != "wake"}
+        edges = tuple(
+            Edge(kind, source, target, int(amount.bytes), int(amount.messages), port, by_server)
+            for (kind, source, target, port, by_server), amount in self._edges.items()
+            if kind != "wake" or frozenset((source, target)) not in joined
+        )
+        return Attribution(edges, dict(self._left))
 
 
 def local(container: LocalContainer) -> Local:

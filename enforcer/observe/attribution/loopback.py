@@ -8,8 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from enforcer.observe.attribution.containers import LocalContainer
-from enforcer.observe.attribution.edges import Kind, Unattributed, kind, local
-from enforcer.observe.attribution.tally import EdgeTally
+from enforcer.observe.attribution.edges import EdgeTally, Kind, Unattributed, kind, local
 from enforcer.observe.bpf.counters import FlowKey, Volume
 
 HOST = ""

@@ -1,6 +1,7 @@
-"""The maps of account.h, read: cumulative counters by flow."""
+"""The maps of account.h: counters by flow, read, and the ports that are listened on, written."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from enforcer.observe.bpf import syscall
@@ -20,6 +21,9 @@ SOURCES = ("contract.h", "missed.h", "account.h")
 EMPTY = bytes(EDGE_SLOT_SIZE)
 CGROUP_SIZE = 8
 """The first field of a key; a slot is empty without it."""
+
+
+UNHEARD_OF, LISTENED_ON = b"\0", b"\2"
 
 
 def sizes(edges: int) -> dict[str, int]:
@@ -86,3 +90,17 @@ def total(values: bytes) -> Volume:
     """The sum over CPUs."""
     counters = memoryview(values).cast("Q")
     return Volume(*(sum(counters[field::4]) for field in range(4)))
+
+
+class ListeningMap:
+    """Writes the ports that are listened on; those that no longer are go back to being like any other."""
+
+    def __init__(self, loaded: LoadedPrograms) -> None:
+        self._map = syscall.Map(loaded.maps["listening"], 4, 1)
+        self._written: AbstractSet[int] = frozenset()
+
+    def write(self, ports: AbstractSet[int]) -> None:
+        for value, changed in ((LISTENED_ON, ports - self._written), (UNHEARD_OF, self._written - ports)):
+            for port in changed:
+                self._map.update(port.to_bytes(4, "little"), value)
+        self._written = frozenset(ports)

@@ -15,11 +15,12 @@ from numakin.placement.plan.rebalance import Board, Relocation, Step
 from numakin.placement.plan.whole import WholeSearch
 from numakin.placement.plan.worth import pays
 from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.process.budget import allowed
 from numakin.wire import local_pb2 as local
 
 REST = 6
 """Windows that a reservation stays where it is before it may move, again or for the first time: a half-life of the
-graph, in which the traffic of a newcomer settles and what a move did to everybody's is seen. So do those of its kin
+graph, in which the traffic of a newcomer settles and what a move did to all members' is seen. So do those of its kin
 beside whom a reservation comes, whether it is new or has moved: it came for their sake.
 """
 
@@ -45,23 +46,17 @@ class MoveBudget(NamedTuple):
     chain: int
 
 
-FOR = 100
-"""Members for whom a window's moves are meant: where more run, there are as many more, so that a large machine is not
-slower to bring its members home than a small one.
-"""
-
-
 class Allowance:
-    """So many single moves a window, for each `FOR` members; those that were not made lately are saved for steps that
-    move several.
+    """So many single moves a window, as `budget.allowed` has them; those that were not made lately are saved for steps
+    that move several.
     """
 
     def __init__(self, a_window: int) -> None:
         self._a_window, self._left = a_window, 0
 
-    def now(self, members: int = FOR) -> MoveBudget:
+    def now(self, members: int = 0) -> MoveBudget:
         """To be asked once a window. members: that run here."""
-        a_window = max(self._a_window, self._a_window * members // FOR)
+        a_window = allowed(self._a_window, members)
         self._left = min(SAVED * a_window, self._left + a_window)
         return MoveBudget(min(self._left, a_window), self._left)
 
@@ -140,8 +135,10 @@ def steps_of(
     whole: WholeSearch | None = None,
     search: int = SEARCH,
 ) -> Sequence[Step]:
-    """The best steps now; where none gains, one towards a whole that does, and where there is none, steps between cache
-    domains. whole: the search for it, which goes on from window to window.
+    """Steps towards a whole that pays; where none is known or can be made, the best that pay by themselves, and where
+    there are none, steps between cache domains. whole: the search for it, which goes on from window to window. It comes
+    first, and nothing else is moved meanwhile: once all steps are made that pay by themselves, no whole may be left
+    that does, and on the largest machines a window's steps by themselves take as long to find as the whole.
 
     Each pod counts by what it says itself, not by its workload:
     who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
@@ -154,12 +151,9 @@ def steps_of(
     board = Board.of(
         machine, occupancy, {pod: pod for pod in pods}, workloads, situation.talk, movable=situation.movable
     )
-    steps: Sequence[Step] = ()
-    if whole is None or not whole.homes:
-        steps = board.steps(budget.single, least, declined)
-    if whole is not None and not steps:
-        steps = whole.steps(board, budget.chain, least, declined)
-    return steps or between_caches(
+    if whole is not None and ((towards := whole.steps(board, budget.chain, least, declined)) or whole.under_way):
+        return towards
+    return board.steps(budget.single, least, declined) or between_caches(
         machine,
         occupancy,
         situation.talk,

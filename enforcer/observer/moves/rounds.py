@@ -7,25 +7,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from math import inf, nan
+from math import nan
 
 from enforcer.observer.moves.candidates import Allowance, offer_of, steps_of
 from enforcer.observer.moves.declined import Declined
 from enforcer.observer.moves.limits import LeftOut, Limits, OverMemory
 from enforcer.observer.moves.made import MadeMoves, Proven
 from enforcer.observer.planning_thread import PlanningInput
-from enforcer.settings.config import Config, byte_limit
-from enforcer.settings.hours import Hours
+from enforcer.settings.config import Config
 from numakin.placement.model.topology import Machine
 from numakin.placement.plan.group_limit import GroupLimit, NotToBeTaken
 from numakin.placement.plan.memory_limit import MemoryLimit
 from numakin.placement.plan.rebalance import Step
 from numakin.placement.plan.whole import WholeSearch
+from numakin.placement.state.memory_places import size
 from numakin.placement.state.occupancy import Occupancy
+from numakin.process.hours import Hours
 from numakin.process.log import Log
 from numakin.wire import local_pb2 as local
 
 log = Log("observer.moves")
+
+GROUP_SHARE = 0.5
+"""Of a group's members on the node (of an `auto` group: of a workload's replicas), rounded up, moved within six
+windows. A group is one service to those who use it: half of its members with cold caches are noticed less than all of
+them, and by the time that the next may be moved the graph shows what became of the first.
+"""
+
+MOST_MEMORY = 16 << 30
+"""Bytes that members leave behind within six windows. The kernel migrates what they leave, or it stays far from their
+CPUs; chosen, not measured: most members of services go, and no database of hundreds of gigabytes does.
+"""
 
 MOST_TOLD = 256
 """Steps that were told as left out and are not told again; the oldest go first."""
@@ -50,11 +62,9 @@ class MoveRounds:
     ) -> None:
         self._clock, self._plan = clock, config.moves == "plan"
         self._hours = Hours.parse(config.move_hours) or Hours()
-        self._group_share = config.move_group_share
         self._budget = int(config.move_budget)
         self._allowance = Allowance(self._budget)
         self._memory, self._name = memory, name
-        self._move_memory, self._most_memory = config.move_memory, byte_limit(config.move_memory) or inf
         self._left_out: tuple[LeftOut, ...] = ()
         self._told: dict[tuple[tuple[str, ...], bool], None] = {}
         self.on(machine)
@@ -75,7 +85,7 @@ class MoveRounds:
         left_out = [*map(str, self._left_out)]
         more = f" and {len(left_out) - MOST_NAMED} more" if len(left_out) > MOST_NAMED else ""
         words = ", ".join(left_out[:MOST_NAMED]) + more
-        return f"not moved, as move_memory is {self._move_memory}: {words}" if left_out else ""
+        return f"not moved, as at most {size(MOST_MEMORY)} are left behind at a time: {words}" if left_out else ""
 
     def on(self, machine: Machine) -> None:
         """What was declined and made on the machine before is forgotten."""
@@ -108,7 +118,7 @@ class MoveRounds:
         refused = OverMemory(NotToBeTaken(declined, made.never, limits.group), limits.memory)
         steps = [*_within(limits, steps_of(self._machine, situation, budget, refused, whole=self._whole))]
         left_out = refused.left_out(self._machine, situation)
-        self._tell(LeftOut.of(step, limits.memory, self._most_memory, self._name) for step in left_out)
+        self._tell(LeftOut.of(step, limits.memory, MOST_MEMORY, self._name) for step in left_out)
         if not self._plan:
             made.offered(steps, situation, limits)
         return steps
@@ -116,8 +126,8 @@ class MoveRounds:
     def _limits(self, made: MadeMoves, occupancy: Occupancy) -> Limits:
         """Now. Of each member whose memory is asked for it is read once."""
         memory = cache(partial(self._memory, occupancy))
-        left = self._most_memory - made.left_lately
-        group = GroupLimit.of(occupancy, self._group_share, made.lately)
+        left = MOST_MEMORY - made.left_lately
+        group = GroupLimit.of(occupancy, GROUP_SHARE, made.lately)
         return Limits(group, MemoryLimit(self._machine, occupancy, memory, left))
 
     def _tell(self, left_out: Iterable[LeftOut]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -62,7 +62,7 @@ class GroupStatus:
 
     edges: what was learned, for people; learned: the same and more for the next extender (`cluster/learned.py`). Both
     None while that is not known (yet), which leaves at the API server what is there. accepted: None where there is no
-    spec. uid: of the object that is there.
+    spec. conditions: the others. uid: of the object that is there.
     """
 
     namespace: str
@@ -72,7 +72,27 @@ class GroupStatus:
     edges: tuple[EdgeStatus, ...] | None = None
     learned: str | None = None
     accepted: Accepted | None = None
+    conditions: tuple[GroupCondition, ...] = ()
     uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCondition:
+    """As Kubernetes has conditions. since: of its last transition, RFC 3339, in seconds. generation: of the spec, where
+    it is about that; 0: it is not.
+    """
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    since: str = ""
+    generation: int = 0
+
+    def after(self, before: GroupCondition | None) -> GroupCondition:
+        """With the transition of the one before, where the status is the same."""
+        lasts = before is not None and before.since and before.status == self.status
+        return replace(self, since=before.since) if before is not None and lasts else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +140,8 @@ def homes(members: Iterable[MemberStatus]) -> str:
 
 def _status(group: GroupStatus) -> dict[str, Any]:
     members = sorted(group.members, key=lambda member: member.pod)
-    conditions = {"conditions": [_condition(group.accepted)]} if group.accepted else {}
+    shown = (*((_accepted(group.accepted),) if group.accepted else ()), *group.conditions)
+    conditions = {"conditions": [_condition(each) for each in shown]} if shown else {}
     texts = {
         "homes": homes(members),
         "locality": "" if group.locality is None else f"{round(100 * group.locality)} %",
@@ -133,15 +154,21 @@ def _status(group: GroupStatus) -> dict[str, Any]:
     }
 
 
-def _condition(accepted: Accepted) -> dict[str, Any]:
+def _accepted(accepted: Accepted) -> GroupCondition:
+    reason = "PartlyIgnored" if accepted.problems else "AllInForce"
     text = "; ".join(accepted.problems)
+    return GroupCondition(ACCEPTED, truth(accepted.problems), reason, text, accepted.since, accepted.generation)
+
+
+def _condition(condition: GroupCondition) -> dict[str, Any]:
+    text = condition.message
     return {
-        "type": ACCEPTED,
-        "status": truth(accepted.problems),
-        "reason": "PartlyIgnored" if accepted.problems else "AllInForce",
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
         "message": text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "...",
-        "observedGeneration": accepted.generation,
-        "lastTransitionTime": accepted.since,
+        **({"observedGeneration": condition.generation} if condition.generation else {}),
+        "lastTransitionTime": condition.since,
     }
 
 

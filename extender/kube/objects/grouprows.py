@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from extender.kube.objects import groupspec
-from extender.kube.objects.affinitygroup import ACCEPTED, GROUP_KEY, ROOT, Accepted, object_name, path_of, truth
+from extender.kube.objects.affinitygroup import (
+    ACCEPTED,
+    GROUP_KEY,
+    ROOT,
+    Accepted,
+    GroupCondition,
+    object_name,
+    path_of,
+    truth,
+)
 from extender.kube.publish import LEARNED, MANAGER, Unwanted
 from extender.kube.rows import Metadata
 from extender.kube.stream import Resource, namespaced_name, resource
+from extender.state import regroup_record
 from extender.state.group_spec import GroupSpec
+from extender.state.regroup_record import NO_RECORD, RegroupRecord
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """What an object says: the operator's settings, and what an extender before us learned. spec: None where there is
-    none. problems: what of it does not count. ours: every field of the object was written by an extender.
-    accepted, since: the condition as it is there, and its last transition; empty where there is none.
+    none. problems: what of it does not count. ours: every field of the object was written by an extender. conditions:
+    as they are there, by type. regroup: how it is brought together again.
     """
 
     namespace: str
@@ -31,8 +43,8 @@ class GroupRow:
     revision: str = ""
     generation: int = 0
     ours: bool = False
-    accepted: str = ""
-    since: str = ""
+    conditions: Mapping[str, GroupCondition] = field(default_factory=dict, hash=False)
+    regroup: RegroupRecord = NO_RECORD
 
     @property
     def group(self) -> str:
@@ -48,11 +60,11 @@ class GroupRow:
         return path_of(self.namespace, self.name)
 
     def judged(self, now: str) -> Accepted | None:
-        """now: as `since`."""
+        """now: as a condition's `since`."""
         if self.spec is None:
             return None
-        unchanged = self.since and self.accepted == truth(self.problems)
-        return Accepted(self.problems, self.generation, self.since if unchanged else now)
+        condition = GroupCondition(ACCEPTED, truth(self.problems), since=now).after(self.conditions.get(ACCEPTED))
+        return Accepted(self.problems, self.generation, condition.since)
 
     @property
     def unwanted(self) -> Unwanted:
@@ -68,6 +80,8 @@ def affinity_groups() -> Resource[GroupRow]:
 class _GroupCondition(msgspec.Struct, rename="camel"):
     type: str
     status: str = ""
+    reason: str = ""
+    message: str = ""
     last_transition_time: str = ""
 
 
@@ -94,9 +108,6 @@ class _Group(msgspec.Struct):
 def _row(group: _Group) -> GroupRow:
     metadata = group.metadata
     spec, problems = groupspec.read(metadata.namespace, group.spec)
-    accepted = next(
-        (condition for condition in group.status.conditions if condition.type == ACCEPTED), _GroupCondition(ACCEPTED)
-    )
     managers = {managed_field.manager for managed_field in metadata.managed_fields}
     return GroupRow(
         namespace=metadata.namespace,
@@ -108,8 +119,11 @@ def _row(group: _Group) -> GroupRow:
         revision=metadata.resource_version,
         generation=metadata.generation,
         ours=bool(managers) and managers <= {MANAGER, LEARNED},
-        accepted=accepted.status,
-        since=accepted.last_transition_time,
+        conditions={
+            each.type: GroupCondition(each.type, each.status, each.reason, each.message, each.last_transition_time)
+            for each in group.status.conditions
+        },
+        regroup=regroup_record.read(metadata.annotations),
     )
 
 

@@ -11,8 +11,10 @@ from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberS
 from extender.kube.objects.grouprows import GroupRow
 from extender.kube.objects.nrt import topology
 from extender.kube.objects.saved_learning import Text
+from extender.kube.objects.together import TOGETHER, together
 from extender.kube.publish import Desired
 from extender.picture import Picture
+from extender.planning.regrouping import NOT_SEARCHED, Regroupings
 from extender.state.groups import Member, locality
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow
@@ -55,7 +57,9 @@ class TopologyPublisher:
         return view.reported, uid, topology(view.name, view.machine, view.reported, uid)
 
 
-def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow]) -> Iterator[Desired]:
+def groups(
+    picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow], regroupings: Regroupings = NOT_SEARCHED
+) -> Iterator[Desired]:
     """As they should be now: one object for each group that has members, or of which something is known, or that has
     an object. texts: what was learned; rows: what is there; both by group.
     """
@@ -64,6 +68,9 @@ def groups(picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, Group
     for group in sorted(by_group.keys() | texts.keys() | rows.keys()):
         status = _group(group, by_group.get(group, []), picture, texts.get(group))
         row = rows.get(group)
+        before = row.conditions.get(TOGETHER) if row else None
+        condition = together(group, by_group.get(group, []), regroupings, before, now)
+        status = replace(status, conditions=(condition,) if condition is not None else ())
         yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
 
 

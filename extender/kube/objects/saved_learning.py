@@ -16,7 +16,7 @@ from extender.kube.objects.grouprows import GroupRow
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import NOTHING, LearnedGroup, read, written
-from numakin.placement.traffic.graph import Costs, Key, Rate
+from numakin.placement.traffic.graph import Amount, Costs, Key
 
 REWRITE_S = 60.0
 """Between two texts of one group: what is lost with all replicas at once when none can end in peace."""
@@ -165,7 +165,7 @@ def notable(before: LearnedGroup, after: LearnedGroup, costs: Costs) -> bool:
         return True
     if any(abs(milli - before.uses.get(name, 0)) > NOTABLE_USE * milli for name, milli in after.uses.items()):
         return True
-    nothing = Rate(0.0, 0.0)
+    nothing = Amount()
     weights = [
         (costs.weight(key.kind, before.edges.get(key, nothing)), costs.weight(key.kind, after.edges.get(key, nothing)))
         for key in before.edges.keys() | after.edges.keys()

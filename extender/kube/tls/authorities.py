@@ -35,7 +35,7 @@ BACKDATED = timedelta(hours=1)
 
 MOST_KEPT = 6
 """Authorities that are kept at most, with those that have ended or are not valid yet: where a clock was wrong for a
-while, they are the ones that everybody trusts. A right clock needs two at a time.
+while, they are the ones that all trust. A right clock needs two at a time.
 """
 
 SCHEDULER = "numakin:kube-scheduler"
@@ -87,7 +87,7 @@ def renewed(authorities: Sequence[Authority], now: datetime) -> tuple[Authority,
 
 
 def signer(authorities: Sequence[Authority], now: datetime) -> Authority:
-    """The oldest that has more than a sixth of its life left, since everybody has it; else the newest."""
+    """The oldest that has more than a sixth of its life left, since all have it; else the newest."""
     valid = _valid(authorities, now) or authorities
     settled = [authority for authority in valid if _left(authority.certificate, now) > _life(authority.certificate) / 6]
     return settled[0] if settled else valid[-1]

@@ -12,6 +12,7 @@ from extender.state.columns.arrays import Bools, Floats, Objects, Positions
 from extender.state.columns.cells import Cells
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
+from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from extender.state.node_view import NodeView
 
 FRESH = 0.25
@@ -75,7 +76,8 @@ class Candidates:
     for nodes that are not known. near: the positions of the nodes that are not like most, ascending: with a
     reservation of the pod itself, of its group or of its kin, or planned for it. slot: the position of the node on
     which the group's plan keeps a slot for the pod, own: of the one on which the pod itself is; None: on none.
-    weighing: None where arrays can't answer.
+    nearness: of the weight of all kin, what those weigh that are on nodes near each, as `node_domains` has it; None:
+    nothing. domains: of all nodes, at the time. weighing: None where arrays can't answer.
     """
 
     names: Sequence[str]
@@ -90,6 +92,8 @@ class Candidates:
     near: Sequence[int] = ()
     slot: int | None = None
     own: int | None = None
+    nearness: Floats | None = None
+    domains: NodeDomains = NO_DOMAINS
     weighing: Weighing | None = None
 
     def live(self, timeout: float) -> Bools:

@@ -102,7 +102,7 @@ class Counted:
     occupancy: Occupancy
 
     def carried(self, machine: Machine, occupancy: Occupancy) -> Floats | None:
-        """As `table` has it: where only reservations differ, the NUMA nodes without one of them stay as they are."""
+        """The node's numbers now: where only reservations differ, NUMA nodes without one of them stay as they are."""
         before = self.occupancy
         if occupancy.allocations is not before.allocations or occupancy.live is not before.live:
             return table(machine, occupancy)

@@ -1,4 +1,4 @@
-"""What is free in the cluster, for whoever plans over all of it."""
+"""What is free in the cluster, for planning over all of it."""
 
 from __future__ import annotations
 

@@ -12,9 +12,6 @@ import numpy as np
 
 from extender.state.columns.arrays import Bools, Floats, Positions
 
-KEYS = 32
-"""Questions of which the answers are kept: 1 MiB each with 20,000 nodes. Pods that come together are mostly alike."""
-
 NEVER = -1
 """No revision."""
 
@@ -28,18 +25,19 @@ class _Answers:
 
 
 class SlotMemo:
-    """Under the cluster's lock. An answer is a few numbers, of each node as many."""
+    """Under its owner's lock. An answer is a few numbers, of each node as many. most: questions of which the answers
+    are kept, some 1 MiB each with 20,000 nodes.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._answers: OrderedDict[Hashable, _Answers] = OrderedDict()
 
-    def recall(self, key: Hashable, slots: Positions, revisions: Positions) -> tuple[Floats, Bools]:
-        """A copy, rows x nodes, without a row where nothing is known; and of which of the nodes it is known: elsewhere
-        it means nothing.
-        """
+    def recall(self, key: Hashable, slots: Positions, revisions: Positions, rows: int) -> tuple[Floats, Bools]:
+        """A copy, rows x nodes, and of which of the nodes it is known: elsewhere it means nothing."""
         answers = self._answers.get(key)
-        if answers is None:
-            return np.zeros((0, len(slots))), np.zeros(len(slots), dtype=np.bool_)
+        if answers is None or len(answers.values) != rows:
+            return np.zeros((rows, len(slots))), np.zeros(len(slots), dtype=np.bool_)
         self._answers.move_to_end(key)
         within = np.minimum(slots, len(answers.revisions) - 1)
         known: Bools = (answers.revisions[within] == revisions) & (within == slots)
@@ -55,8 +53,8 @@ class SlotMemo:
     def _sized(self, key: Hashable, rows: int, slots: int) -> _Answers:
         """With room for so many; begun anew where there was not."""
         answers = self._answers.get(key)
-        if answers is None or len(answers.revisions) < slots:
+        if answers is None or len(answers.values) != rows or len(answers.revisions) < slots:
             answers = self._answers[key] = _Answers(rows, slots + slots // 4)
-        if len(self._answers) > KEYS:
+        if len(self._answers) > self._most:
             self._answers.popitem(last=False)
         return answers

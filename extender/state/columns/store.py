@@ -14,12 +14,19 @@ from extender.state.columns.free_room import FreeRoom
 from extender.state.columns.memo import SlotMemo
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
+from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains, pull
 from extender.state.node_view import NodeView
 
 FREE, WHOLE, LIMITED = map(COLUMNS.index, ("free", "whole", "limited"))
 
 UNKNOWN = 0
 """The slot of all nodes that are not known, in which nothing fits."""
+
+KEYS = 32
+"""Kinds of pods of which the answers are kept: pods that come together are mostly alike."""
+
+ANSWERED = 5
+"""Numbers of an answer of each node, as `NodeScores.rows` has them."""
 
 FEW = 4_000
 """NUMA nodes of all offered nodes, 1,000 nodes with four of them: so many are weighed as fast as they are recalled."""
@@ -43,7 +50,10 @@ class ColumnStore:
         self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
         self._free_share, self._limited = np.zeros(64), np.zeros(64, dtype=np.bool_)
         self._block = _blank(64, 2)
-        self._memo = SlotMemo()
+        self._memo = SlotMemo(KEYS)
+        self._domains, self._domain_ids = NO_DOMAINS, dict[NodeDomain, int]()
+        self._near = np.zeros((0, 64), dtype=np.intp)
+        """Labels x slots: the number of the node's domain, 0: it is in none."""
 
     @property
     def numa_nodes(self) -> int:
@@ -57,7 +67,15 @@ class ColumnStore:
             slot = self._slots[view.name] = self._vacant.pop() if self._vacant else self._count
             self._count = max(self._count, slot + 1)
             self._grow(self._count, 0)
+            self._locate(view.name, slot)
         self._show(slot, view)
+
+    def located(self, domains: NodeDomains) -> None:
+        """From now on nodes are near each other as these say."""
+        self._domains, self._domain_ids = domains, {}
+        self._near = np.zeros((len(domains.keys), len(self._views)), dtype=np.intp)
+        for node, slot in self._slots.items():
+            self._locate(node, slot)
 
     def received(self, node: str, at: float) -> None:
         """The node's enforcer sent something; nothing for a node that has no view."""
@@ -89,7 +107,7 @@ class ColumnStore:
         planned: str | None = None,
         own: str | None = None,
     ) -> Candidates:
-        """As `Candidates` has them, by name. unlike: nodes that are not like most."""
+        """What a pod finds of these nodes. unlike: names of nodes that are not like most."""
         self.refresh()
         slots = np.fromiter(map(self._slots.get, names, repeat(UNKNOWN)), np.intp, len(names))
         revisions, near = self._revisions[slots], self._among(names, slots, unlike)
@@ -106,11 +124,13 @@ class ColumnStore:
             near=near.tolist(),
             slot=None if planned is None else self._position(slots, planned),
             own=next((at for at in near.tolist() if names[at] == own), None) if own else None,
+            nearness=self._nearness(slots, kins),
+            domains=self._domains,
             weighing=None if needs is None else self._weighing(needs, slots, revisions, near),
         )
 
     def live_views(self, now: float, timeout: float) -> list[NodeView]:
-        """As `Candidates.live` has them, of all nodes."""
+        """The views of all nodes where pods that start now would be placed. timeout: seconds of silence."""
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
         return [view for view in self._views[live].tolist() if view is not None]
@@ -141,11 +161,34 @@ class ColumnStore:
 
     def _weighing(self, needs: Needs, slots: Positions, revisions: Positions, near: Positions) -> Weighing:
         kept = len(slots) * self.numa_nodes > FEW
-        before, known = self._memo.recall(needs if kept else None, slots, revisions)
+        before, known = self._memo.recall(needs if kept else None, slots, revisions, ANSWERED)
         known[near] = False
         anew = np.flatnonzero(~known)
         cells = Cells(*self._block.take(slots[anew], axis=2))
         return Weighing(needs, kept, before, anew, cells, cells.keeps[0] == 0)
+
+    def _nearness(self, slots: Positions, kins: Kins) -> Floats | None:
+        total = kins.no_kin.elsewhere
+        if not (self._domain_ids and kins.near and total):
+            return None
+        there = [(slot, total - kin.elsewhere) for name, kin in kins.near.items() if (slot := self._slots.get(name))]
+        on_node, nearness = np.zeros(self._count), np.zeros(len(slots))
+        homes = np.array([slot for slot, _ in there], dtype=np.intp)
+        on_node[homes] = weights = np.array([weight for _, weight in there])
+        here = on_node[slots] / total
+        for level, domains in enumerate(self._near):
+            weighs = pull(level) - (pull(level + 1) if level + 1 < len(self._near) else 0.0)
+            of_domain = np.bincount(domains[homes], weights, len(self._domain_ids) + 1) / total
+            of_domain[0] = 0.0
+            domain = domains[slots]
+            nearness += weighs * np.where(domain > 0, of_domain[domain] - here, 0.0)
+        return nearness if nearness.any() else None
+
+    def _locate(self, node: str, slot: int) -> None:
+        found, numbers = self._domains.of(node), self._domain_ids
+        for level in range(len(self._near)):
+            domain = found[level] if found else None
+            self._near[level, slot] = 0 if domain is None else numbers.setdefault(domain, len(numbers) + 1)
 
     def _position(self, slots: Positions, node: str) -> int | None:
         """None where the node is not among them."""
@@ -192,6 +235,7 @@ class ColumnStore:
         self._revisions = np.append(self._revisions, np.zeros(more, dtype=np.intp))
         self._free_share = np.append(self._free_share, np.zeros(more))
         self._limited = np.append(self._limited, np.zeros(more, dtype=np.bool_))
+        self._near = np.append(self._near, np.zeros((len(self._near), more), dtype=np.intp), axis=1)
 
 
 def _blank(slots: int, width: int) -> Floats:

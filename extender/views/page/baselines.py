@@ -2,7 +2,7 @@
 
 The best possible is what the planner finds when all of the group may go anywhere. The two others are what there is
 without numakin: kube-scheduler takes the emptiest node, and there the kubelet's topology manager the lowest-numbered
-NUMA node with room, or the kernel's load balancing the emptiest one. All are computed when somebody asks.
+NUMA node with room, or the kernel's load balancing the emptiest one. All are computed when they are asked for.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, o
 
 
 def free_milli(view: NodeView) -> int:
-    """Millicores of a node that nobody has asked for."""
+    """Millicores of a node that are not requested."""
     machine = view.machine
     return 1000 * len(machine.cpus) - sum(view.occupancy.cpu_load(machine).values())
 

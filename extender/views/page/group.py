@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from heapq import nlargest
 
+from extender.planning.regrouping import NOT_SEARCHED, Regroupings
 from extender.scoring.node_table import NodeState
 from extender.state.node_view import NodeView
 from extender.views.locality_history import LocalityHistory
@@ -17,6 +18,7 @@ from extender.views.page.baselines import MOST_NODES, Compared, PlacedGroup, com
 from extender.views.page.scene import Line, Reach, Scene
 from extender.views.page.shares import group_share, inside, shares
 from extender.views.readout import IsLive
+from extender.views.regroup import of_group
 from numakin.placement.model.demand import Demand
 
 MOST_MEMBERS = 500
@@ -27,8 +29,12 @@ MOST_COMPARED = 600
 """Members of a group that is still placed anew, to compare: over that it takes too long."""
 
 
-def group(scene: Scene, name: str, live: IsLive, history: LocalityHistory) -> Row | None:
-    """None when no pod is in it. by: what shares are of, traffic or pairs of members."""
+def group(
+    scene: Scene, name: str, live: IsLive, history: LocalityHistory, regroupings: Regroupings = NOT_SEARCHED
+) -> Row | None:
+    """None when no pod is in it. by: what shares are of, traffic or pairs of members. regroup: where it is cut over
+    nodes, what would bring more of it together.
+    """
     members = scene.groups.get(name)
     if members is None:
         return None
@@ -48,6 +54,7 @@ def group(scene: Scene, name: str, live: IsLive, history: LocalityHistory) -> Ro
         "now": group_share(own, members),
         "compared": asdict(comparison) if comparison else None,
         "series": history.of(name),
+        "regroup": of_group(regroupings, name),
     }
 
 

@@ -18,7 +18,9 @@ MOST_SCORED = 20
 
 
 def pod(cluster: Cluster, scene: Scene, namespace: str, name: str) -> Row | None:
-    """As `explain`, with its place, its peers and its moves; None when nothing is known of it."""
+    """What was weighed for the pod and what happened, with its place, its peers and its moves; None when nothing is
+    known of it.
+    """
     story = explain(cluster, namespace, name, most_nodes=MOST_SCORED)
     return _on_scene({**story, "pod": f"{namespace}/{name}"}, scene) if story is not None else None
 

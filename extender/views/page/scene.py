@@ -1,6 +1,6 @@
 """The state at one moment, joined for the page: which pod is where, and what its traffic crosses.
 
-A scene is made only when somebody asks, and then serves every reader for a while: the longer it takes to make, the
+A scene is made only when it is asked for, and then serves every reader for a while: the longer it takes to make, the
 longer, so that readers cost a bounded share of one CPU however many they are.
 """
 

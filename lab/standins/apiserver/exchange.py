@@ -18,9 +18,7 @@ Counted = Literal["asked", "done", "watches"]
 
 
 class Exchange:
-    """asked: every request so far. warned: what clients were warned of, fields of theirs that were dropped. behind:
-    services and pods that requests are passed on to.
-    """
+    """asked: every request so far. behind: services and pods that requests are passed on to."""
 
     def __init__(self, bookmark_every_s: float) -> None:
         self.store = Store()
@@ -28,7 +26,6 @@ class Exchange:
         self.answers = Answers(self.store)
         self.behind = Behind()
         self.asked: list[Request] = []
-        self.warned: list[str] = []
         self.bookmark_every_s = bookmark_every_s
         self.closing = threading.Event()
         self._done: list[Request] = []

@@ -133,10 +133,8 @@ class Handler(BaseHTTPRequestHandler):
             self._exec(api.behind.frames(api.store, request))
             return
         proxied = request.subresource in ("proxy", "log")
-        result: Passed = api.behind.passed(api.store, request) if proxied else api.answers.answer(request)
+        result: Passed = api.behind.passed(api.store, request) if proxied else (*api.answers.answer(request), {})
         code, content, more = result
-        if warning := more.get("Warning"):
-            api.warned.append(f"{request.method} {request.path}: {warning}")
         api.carried_out(request)
         if isinstance(content, bytes):
             self._send(code, content, more)

@@ -6,7 +6,6 @@ import json
 import ssl
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -33,9 +32,7 @@ class ApiServer(Exchange):
     """A context manager: listening inside, closed after. `url` is where; `kubeconfig(path)` writes how, without TLS.
 
     Objects live in `store`; `create`, `create_pod`, `create_node`, `bind` and `delete` change them without HTTP, with
-    the same rules and the same events, and refuse fields that a kind doesn't have. `order` and `break_watches` bring
-    faults. `asked` is every request so far. `warned` is what clients were warned of, fields of theirs that were
-    dropped; what is left there is a Python warning at the end.
+    the same rules and the same events. `order` and `break_watches` bring faults. `asked` is every request so far.
     """
 
     def __init__(
@@ -86,8 +83,6 @@ class ApiServer(Exchange):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        if kind is None and self.warned:
-            warnings.warn(f"clients were warned: {self.warned}", stacklevel=2)
 
     def kubeconfig(self, path: Path, token: str = ADMIN_TOKEN, namespace: str = "default") -> Path:
         """Writes a kubeconfig for this server; returns its path."""
@@ -105,15 +100,8 @@ class ApiServer(Exchange):
         return path
 
     def define(self, definition: Mapping[str, Any]) -> None:
-        """Serves the kinds of a CustomResourceDefinition; Refused when the real server would not take it."""
-        where = ("apiextensions.k8s.io/v1", "customresourcedefinitions")
-        name = definition["metadata"]["name"]
-        old = self.store.get(self.answers.kind(*where), ("", name))
-        if old is None:
-            self.create(*where, dict(definition))
-            return
-        metadata = {**definition["metadata"], "resourceVersion": str(old.revision)}
-        self._local("PUT", *where, name=name, body={**definition, "metadata": metadata})
+        """Serves the kinds of a CustomResourceDefinition, whatever its schema says."""
+        self.answers.serve(definition)
 
     def grant(self, user: str, rules: Iterable[Mapping[str, Any]], namespace: str = "") -> str:
         """Lets a user do what these RBAC rules allow (in one namespace, when given); returns a token of that user."""
@@ -126,7 +114,7 @@ class ApiServer(Exchange):
         """A fault for the next requests of that kind; see faults.Order."""
         self.faults.add(Order(fault, verb, resource, times, after))
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """Ends the faults that were ordered and are not used up."""
         self.faults.clear()
 
@@ -222,7 +210,7 @@ class ApiServer(Exchange):
         request = Request(
             method=method,
             path="",
-            query={"fieldValidation": "Strict"},
+            query={},
             headers={"content-type": "application/merge-patch+json" if method == "PATCH" else "application/json"},
             body=json.dumps(body).encode() if body else b"",
             kind=self.answers.kind(api_version, plural),

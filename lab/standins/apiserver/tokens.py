@@ -17,12 +17,10 @@ from typing import Any
 from lab.standins.apiserver.model import refusals
 from lab.standins.apiserver.model.kinds import BUILT_IN, Kind
 from lab.standins.apiserver.model.requests import Request, User
-from lab.standins.apiserver.objects.pods import KIND as POD
 from lab.standins.apiserver.objects.pods import now_text
 from lab.standins.apiserver.objects.store import Store, Stored
 
 ISSUER = "https://kubernetes.default.svc"
-SHORTEST_S = 600
 
 _ACCOUNT = next(kind for kind in BUILT_IN if kind.kind == "ServiceAccount")
 _NODE = next(kind for kind in BUILT_IN if kind.kind == "Node")
@@ -50,24 +48,15 @@ class Tokens:
         """Whether a pod's token says on which node it is, as from Kubernetes 1.30 on."""
 
     def request(self, request: Request) -> dict[str, Any]:
-        """Answers a TokenRequest."""
+        """Answers a TokenRequest of no bound object."""
         body = request.json()
         spec = body.get("spec") or {}
         account = self._store.get(_ACCOUNT, (request.namespace, request.name))
         if account is None:
             raise refusals.not_found(_ACCOUNT, request.name)
         lifetime_s = spec.get("expirationSeconds", 3600)
-        if lifetime_s < SHORTEST_S:
-            message = f"Invalid value: {lifetime_s}: may not specify a duration less than 10 minutes"
-            cause = ("FieldValueInvalid", message, "spec.expirationSeconds")
-            raise refusals.invalid("TokenRequest", "authentication.k8s.io", "", [cause])
-        bound = self._bound(request, spec.get("boundObjectRef"))
         text = self.make(
-            request.namespace,
-            request.name,
-            tuple(spec.get("audiences") or (ISSUER,)),
-            bound=bound,
-            lifetime_s=lifetime_s,
+            request.namespace, request.name, tuple(spec.get("audiences") or (ISSUER,)), lifetime_s=lifetime_s
         )
         metadata = {**account.object["metadata"], "creationTimestamp": now_text()}
         return {
@@ -155,30 +144,6 @@ class Tokens:
         stored = self._store.get(kind, name)
         alive = stored is not None and stored.object["metadata"]["uid"] == uid
         return "" if alive else "service account token has been invalidated"
-
-    def _bound(self, request: Request, reference: Mapping[str, str] | None) -> tuple[Kind, Stored] | None:
-        if not reference:
-            return None
-        kind = _NODE if reference["kind"] == "Node" else POD
-        stored = self._store.get(kind, (request.namespace if kind.namespaced else "", reference["name"]))
-        if stored is None:
-            raise refusals.not_found(kind, reference["name"])
-        if kind is POD and stored.object["spec"].get("serviceAccountName", "default") != request.name:
-            raise refusals.bad_request(
-                f'cannot bind token for serviceaccount "{request.name}" to pod running with different '
-                "serviceaccount name."
-            )
-        uid = stored.object["metadata"]["uid"]
-        if reference.get("uid", uid) != uid:
-            why = (
-                f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
-                "The object might have been deleted and then recreated"
-            )
-            refused = refusals.conflict(kind, reference["name"], why)
-            refused.message = f'Operation cannot be fulfilled on {kind.kind} "{reference["name"]}": {why}'
-            refused.details = {"name": reference["name"], "kind": kind.kind}
-            raise refused
-        return kind, stored
 
     def _extra(self, kind: Kind, stored: Stored) -> dict[str, list[str]]:
         metadata = stored.object["metadata"]

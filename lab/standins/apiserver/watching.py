@@ -39,7 +39,6 @@ class Watch:
             request.kind, request.query.get("fieldSelector", ""), request.query.get("labelSelector", "")
         )
         self._revision = _start_revision(request)
-        _check_options(request)
         self._extra: deque[Frame] = deque()
         now = time.monotonic()
         self._end = now + _timeout_s(request)
@@ -90,7 +89,7 @@ class Watch:
             if now >= self._next_bookmark and not self.ended:
                 self._next_bookmark = now + self._bookmark_every_s
                 if self.request.flag("allowWatchBookmarks") and self._revision <= self._store.revision:
-                    frames.append(self._bookmark({"resourceVersion": str(self._revision)}))
+                    frames.append(self._bookmark())
             self.ended = self.ended or now >= self._end
             return frames
 
@@ -120,32 +119,22 @@ class Watch:
         return _event("DELETED", last)
 
     def _initial(self) -> list[Frame]:
-        listing = self.request.query.get("sendInitialEvents")
-        if self._revision and listing != "true":
+        if self._revision:
             return []
         with self._store.changed:
-            self._revision = max(self._revision, self._store.revision)
-            if listing == "false":
-                return []
-            snapshot = self._store.snapshot(self._kind, self._store.revision) or []
-        frames = [
+            self._revision = self._store.revision
+            snapshot = self._store.snapshot(self._kind, self._revision) or []
+        return [
             _event("ADDED", stored)
             for name, stored in snapshot
             if (not self.request.namespace or name[0] == self.request.namespace) and self._chosen(stored.object)
         ]
-        if listing == "true" and self.request.flag("allowWatchBookmarks"):
-            metadata = {
-                "resourceVersion": str(self._revision),
-                "annotations": {"k8s.io/initial-events-end": "true"},
-            }
-            frames.append(self._bookmark(metadata))
-        return frames
 
-    def _bookmark(self, metadata: dict[str, Any]) -> Frame:
+    def _bookmark(self) -> Frame:
         body: dict[str, Any] = {
             "kind": self._kind.kind,
             "apiVersion": self._kind.api_version,
-            "metadata": metadata,
+            "metadata": {"resourceVersion": str(self._revision)},
         }
         if self._kind.kind == "Pod":
             body |= {"spec": {"containers": None}, "status": {}}
@@ -187,14 +176,3 @@ def _timeout_s(request: Request) -> float:
     if not text.isdigit():
         raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return float(text) or LONGEST_S
-
-
-def _check_options(request: Request) -> None:
-    match = request.query.get("resourceVersionMatch")
-    initial = request.query.get("sendInitialEvents")
-    if initial is None and match:
-        message = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        raise refusals.invalid_options("ListOptions", message, "FieldValueForbidden", message, "resourceVersionMatch")
-    if initial is not None and match != "NotOlderThan":
-        message = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        raise refusals.invalid_options("ListOptions", message, "FieldValueForbidden", message, "resourceVersionMatch")

@@ -32,7 +32,7 @@ class Cgroups:
         (self._folder(cgroups_path) / "memory.max").write_text(f"{memory or 'max'}\n")
 
     def remove(self, cgroups_path: str) -> None:
-        """At once, as the kernel does it: nobody sees it with some of its files."""
+        """At once, as the kernel does it: no reader sees it with some of its files."""
         with suppress(FileNotFoundError), TemporaryDirectory(dir=self.root.parent) as elsewhere:
             self._folder(cgroups_path).rename(Path(elsewhere) / "removed")
 
@@ -64,7 +64,7 @@ class Cgroups:
         other.replace(file)
 
     def delay(self, cgroups_path: str) -> Path:
-        """From here on who writes this cgroup's CPUs waits, as for the kernel that moves pages, until somebody reads
+        """From here on who writes this cgroup's CPUs waits, as for the kernel that moves pages, until the test reads
         the path that is returned.
         """
         file = self._folder(cgroups_path) / "cpuset.cpus"

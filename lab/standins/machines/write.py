@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from lab.standins.machines.description import Description
@@ -96,7 +98,7 @@ def _caches(description: Description) -> Iterator[tuple[str, str]]:
                 yield f"{folder}/index{index}/level", f"{level}"
                 yield f"{folder}/index{index}/type", kind
                 yield f"{folder}/index{index}/id", f"{number}"
-                yield f"{folder}/index{index}/shared_cpu_list", f"{shared}"
+                yield f"{folder}/index{index}/shared_cpu_list", _listed(shared)
                 yield f"{folder}/index{index}/shared_cpu_map", mask(shared)
 
 
@@ -163,6 +165,7 @@ def _zone(node: NumaNode) -> list[str]:
     ]
 
 
+@lru_cache(maxsize=1024)
 def mask(cpus: CpuSet) -> str:
     """The kernel's mask format: hexadecimal words of 32 bits, the highest first."""
     words: list[str] = []
@@ -175,21 +178,30 @@ def mask(cpus: CpuSet) -> str:
 
 def _both_forms(path: str, cpus: CpuSet) -> Iterator[tuple[str, str]]:
     yield path, mask(cpus)
-    yield f"{path}_list", f"{cpus}"
+    yield f"{path}_list", _listed(cpus)
+
+
+@lru_cache(maxsize=1024)
+def _listed(cpus: CpuSet) -> str:
+    """Each CPU of a socket has a file of all that are in it."""
+    return f"{cpus}"
 
 
 def _replace(file: Path, cpus: CpuSet) -> None:
-    """At once, as the kernel does it: nobody reads an empty file."""
+    """At once, as the kernel does it: no reader finds an empty file."""
     draft = file.with_suffix(".draft")
     draft.write_text(f"{cpus}\n")
     draft.replace(file)
 
 
 def _write(folder: Path, files: Iterable[tuple[str, str]]) -> None:
+    """By descriptors and names: a machine has up to 20,000 files, and to open each as text would take twice as long."""
     made = set()
     for name, content in files:
-        path = folder / name
-        if path.parent not in made:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made.add(path.parent)
-        path.write_text(content + "\n")
+        below = name.rpartition("/")[0]
+        if below not in made:
+            (folder / below).mkdir(parents=True, exist_ok=True)
+            made.add(below)
+        file = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        os.write(file, f"{content}\n".encode())
+        os.close(file)

@@ -81,7 +81,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container; `resources` is what its cgroup would hold, `cpus` and `mems` "" where nobody has set them."""
+    """A container; `resources` is what its cgroup would hold, `cpus` and `mems` "" where they were never set."""
 
     name: str
     pod: Pod

@@ -290,7 +290,7 @@ class Runtime:
     def fail_start(self, container: Container) -> Container:
         """A container whose start has failed before its process was there ("exec not found", a bad mount, a hook that
         fails): it has ended, and plugins are sent neither StartContainer nor StopContainer; RemoveContainer comes when
-        somebody removes it (containerd 1.7.24 and 2.1.9).
+        it is removed (containerd 1.7.24 and 2.1.9).
         """
         with self._lock:
             ended = replace(self._containers[container.id], state=nri.CONTAINER_STOPPED, pid=0)

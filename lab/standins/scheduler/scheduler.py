@@ -63,7 +63,7 @@ class Scheduler:
     def schedule(
         self, pod: Mapping[str, Any], workload: str, want: Room, within: Collection[str] | None = None
     ) -> Choice:
-        """Chooses, and counts the pod there at once. Nobody else knows of it before it is bound (`binding`).
+        """Chooses, and counts the pod there at once. The API server does not know of it before it is bound (`binding`).
 
         within: the nodes of a placement; None: all.
         """

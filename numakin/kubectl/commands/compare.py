@@ -56,7 +56,7 @@ SLACK_S = 300.0
 """Beyond the runs' own time: for the image, starts and ends."""
 
 GRACE_S = 60.0
-"""After it the pod ends by itself, should nobody be left to delete it."""
+"""After it the pod ends by itself, should this program not be there to delete it."""
 
 LOOKED_FOR = 3
 """Times that a pod is deleted which may be created late, POLL_S apart."""

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
 from rich.text import Text
 
+from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.errors import BAD_NEWS, CommandError
-from numakin.kubectl.metrics import counted
 from numakin.kubectl.output import FORMATS, show
 from numakin.kubectl.pods import ENFORCER, EXTENDER, OwnPod, Ran, each, of_nodes, own_pods, run_in
 from numakin.kubectl.reach import get
@@ -44,6 +45,10 @@ OWN_PROGRAM = "numakin-enforcer "
 
 SCHEDULER = "component=kube-scheduler"
 """How kubeadm labels kube-scheduler's static pods."""
+
+
+PORTS = ("health", "metrics", "web")
+"""The names that the port of /metrics may have, the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ def _findings(pod: OwnPod, namespace: str, ran: Ran) -> list[Finding]:
             )
             for row in rows
         ]
-    except (ValueError, KeyError, TypeError) as bad:
+    except (ValueError, KeyError, TypeError, RecursionError) as bad:
         lines = (ran.err or ran.out).strip().splitlines()
         raise CommandError(f"its doctor failed ({ran.code}): {lines[-1] if lines else 'it printed nothing'}") from bad
 
@@ -255,3 +260,29 @@ def _rendered(findings: list[Finding], *, wide: bool) -> Iterator[Any]:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def counted(
+    api: ApiServer, namespace: str, pods: Iterable[OwnPod], name: str, **labels: str
+) -> tuple[float, list[str]]:
+    """A counter's sum over these pods and over all labels but the given, and the pods that show no metrics."""
+    texts = {pod.name: _metrics(api, namespace, pod) for pod in pods}
+    total = sum(
+        sample.value
+        for text in texts.values()
+        for family in text_string_to_metric_families(text or "")
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+    return total, [pod for pod, text in texts.items() if text is None]
+
+
+def _metrics(api: ApiServer, namespace: str, pod: OwnPod) -> str | None:
+    port = next((pod.ports[each] for each in PORTS if each in pod.ports), None)
+    if port is None:
+        return None
+    for scheme in ("https:", "http:"):
+        answer = api.get(f"/api/v1/namespaces/{namespace}/pods/{scheme}{pod.name}:{port}/proxy/metrics")
+        if answer.status == 200:
+            return answer.body.decode(errors="replace")
+    return None

@@ -84,6 +84,8 @@ def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
         yield _expected(answer["expected"])
     if answer.get("held"):
         yield "held for its group's pods that wait for a node: " + "; ".join(map(_held, answer["held"]))
+    if regroup := answer.get("regroup"):
+        yield f"its group is {regroup['why']}" + ("; kubectl numakin regroup shows which" if regroup["plan"] else "")
     if answer.get("happened"):
         yield ""
         yield _happened(answer["happened"])

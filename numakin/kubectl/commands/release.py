@@ -6,13 +6,12 @@ On each node `numakin-enforcer release` is run in the enforcer's pod. It lasts o
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.output import FORMATS, show, table
 from numakin.kubectl.pods import ENFORCER, OwnPod, each, of_nodes, own_pods, run_in
-from numakin.kubectl.session import Session
+from numakin.kubectl.session import Session, agreed
 
 NAME = "release"
 EXAMPLES = """\
@@ -47,21 +46,11 @@ def run(given: argparse.Namespace, session: Session) -> int:
     if not pods:
         raise CommandError(f"no enforcer's pod is in namespace {session.installed_in}")
     verb = "resume" if given.resume else "release"
-    if not (given.yes or given.resume or _agreed(len(pods))):
-        raise CommandError("nothing was released")
+    if not (given.yes or given.resume):
+        agreed(f"Un-pin every container on {len(pods)} nodes until `release --resume`?")
     rows = [_row(pod, answer) for pod, answer in each(pods, lambda pod: _done(session, pod, verb))]
     show({"nodes": rows}, given.output, lambda: [_table(rows)])
     return 0 if all(row["done"] for row in rows) else BAD_NEWS
-
-
-def _agreed(count: int) -> bool:
-    """UsageError where nobody can be asked."""
-    if not sys.stdin.isatty():
-        raise UsageError("nobody is there to be asked: give --yes")
-    print(
-        f"Un-pin every container on {count} nodes until `release --resume`? [y/N] ", end="", file=sys.stderr, flush=True
-    )
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _done(session: Session, pod: OwnPod, verb: str) -> str:

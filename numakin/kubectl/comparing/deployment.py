@@ -63,7 +63,7 @@ class Deployment:
 
     def rolled_out(self, way: str | None) -> list[dict[str, Any]]:
         """Waits until all its pods run this way and no others are left, and returns them. CommandError when the rollout
-        fails, takes too long, or somebody else has changed the Deployment.
+        fails, takes too long, or another client has changed the Deployment.
         """
         deadline, failed = time.monotonic() + self.timeout_s, 0
         while True:
@@ -82,7 +82,7 @@ class Deployment:
             time.sleep(POLL_S)
 
     def must_run(self, way: str | None, deployment: dict[str, Any] | None = None) -> None:
-        """CommandError when somebody else has changed it. deployment: as it was read; None: it is read anew."""
+        """CommandError when another client has changed it. deployment: as it was read; None: it is read anew."""
         if templates.way_of(deployment or self.read()) != way:
             raise CommandError(f"somebody else has changed {self}: what manages it (GitOps?) has to pause meanwhile")
 

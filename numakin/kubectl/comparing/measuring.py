@@ -109,7 +109,7 @@ def _rolled_out(plan: Plan, way: Variant) -> list[dict[str, Any]]:
 
 
 def _restore_aloud(deployments: Sequence[Deployment], report: Callable[[str], None]) -> None:
-    """Also where nobody is left to report to: rich ends the process over a broken pipe."""
+    """Also where no reader is left: rich ends the process over a broken pipe."""
     with suppress(OSError, SystemExit):
         report("restoring: please wait")
     restore(deployments)

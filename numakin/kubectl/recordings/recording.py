@@ -49,7 +49,7 @@ def read(path: Path) -> Recording:
     return replace(first[0], windows=tuple(windows))
 
 
-_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, PlacementError, BadRecording)
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, PlacementError, BadRecording)
 
 
 def _first(text: str) -> Recording:

@@ -96,7 +96,7 @@ def _way(name: str, places: PlacesByPod, pairs: Pairs) -> Way:
 
 
 def _scored(recording: Recording, machines: Mapping[str, Machine], known: ClusterTraffic | None) -> PlacesByPod:
-    """One after the other by the extender, on machines that nobody else is on."""
+    """One after the other by the extender, on machines without other pods."""
     cluster = Cluster(Settings(), clock=lambda: 0.0)
     for name, machine in machines.items():
         cluster.connected(name)

@@ -110,8 +110,8 @@ def _nominated_or_best(room: Room, kin: Kin, best: Candidate | None) -> tuple[Ca
 
 
 def _short(room: Room, offered: Candidate | None, best: Candidate | None, *, nominated: bool) -> str:
-    """What the offer lacks beside the best; empty when it will do. Whoever made it did not know of devices. What was
-    nominated holds where it has become hot since; what was planned does not.
+    """What the offer lacks beside the best; empty when it will do. The extender that made it did not know of devices.
+    What was nominated holds where it has become hot since; what was planned does not.
     """
     if offered is None or best is None:
         return offered.short if offered is not None else "usable CPUs"
@@ -157,7 +157,7 @@ def _least(room: Room) -> int:
 
 
 def _narrowest(room: Room) -> Candidate | None:
-    """As `narrowest`, however many sockets that takes.
+    """The best of the narrowest sets on which the request fits, however many sockets that takes.
 
     What each resource by itself needs is the least width, and nearly always enough. Beyond it, sets that `candidates`
     grows on large machines only gain with width, so that theirs is found by halves.

@@ -2,13 +2,11 @@
 
 The order of doubts, each settled before the next is asked:
   0. may it ask for that?   exclusive CPUs beyond its namespace's quota are not considered (`quota`);
-  1. does it fit?           CPU, memory, hugepages, exclusive CPUs, with everybody else's requests kept (`room`);
-  2. is it settled already? beside its pod's running containers, at its former reservation, where the scheduler was
-  nominated,
+  1. does it fit?           CPU, memory, hugepages, exclusive CPUs, with all others' requests kept (`room`);
+  2. is it settled already? beside its pod's running containers, at its former reservation, where it was nominated to,
                             where the plan keeps its reservation, in this order while it fits there;
   3. how narrow is it?      a set of NUMA nodes is wider only when the demand is, off memory pressure, not hot, near
-                            devices,
-                            with CPU for what all there are expected to use;
+                            devices, with CPU for what all there are expected to use;
   4. how near are its kin?  the share of kin weight that would be local, each peer by closeness (`kinship`);
   5. can the rest follow?   room for the expected rest of the group;
   6. how empty is it?       then the fewer reservations, then the lowest id, so that equal inputs give equal answers.
@@ -271,11 +269,13 @@ def _exclusive_cpus(room: Room, numa_nodes: NumaSet, kin: Kin) -> CpuSet:
 
 
 def _of_budget(room: Room, numa_nodes: NumaSet, share: Share, kin: Kin) -> CpuSet:
-    """A slice of the CPUs that the pod's containers share by now; or these, as many more or fewer as its budget says,
-    while there are any.
+    """A slice of the CPUs that the pod's containers share by now; or these, as many more or fewer as its budget says.
+    Empty where there are not as many more: on fewer than the pod asks for its containers would be slower than in the
+    shared pool.
     """
     if not share.cut and share.grown >= 0:
-        return share.common | _taken(room, numa_nodes, share.grown, kin, beside=share.common)
+        more = _taken(room, numa_nodes, share.grown, kin, beside=share.common)
+        return share.common | more if more or not share.grown else CpuSet()
     wanted = share.cut or len(share.common) + share.grown
     whole_cores = room.request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
     nodes = {node: room.machine.node(node).cpus.mask & share.common.mask for node in numa_nodes}

@@ -90,6 +90,7 @@ class Decision:
             self.exclusive,
             open=not self.fits,
             stable=self.stable,
+            within=request.within,
         )
 
     def applied(self, occupancy: Occupancy, request: Request) -> Occupancy:

@@ -11,7 +11,7 @@ class Headroom:
     """What is left for a request, by NUMA node.
 
     free: the mask of the CPUs that it could run on. cpu: millicores that are not requested. unused: millicores that
-    nobody requests and nobody is expected to use. own: CPUs that could become its own, None when it shares. memory:
+    are neither requested nor expected to be used. own: CPUs that could become its own, None when it shares. memory:
     bytes that are not requested. real: bytes that are free by the kernel's figures.
     """
 

@@ -121,7 +121,7 @@ def pulls(machine: Machine, peers: Mapping[int, float], kin: Kin, strange: int =
 
 
 def pulls_of(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -> dict[int, float]:
-    """As `pulls` has them, of all peers and strangers that the request finds there."""
+    """Each NUMA node's share of the kin, of all peers and strangers that the request finds there."""
     peers = weight_by_home(occupancy, request, kin)
     return pulls(machine, peers, kin, strangers(occupancy, request, kin))
 

@@ -1,8 +1,8 @@
-"""Whose exclusive CPUs are more than was asked for, when somebody else's request needs the rest.
+"""Whose exclusive CPUs are more than was asked for, when another's request needs the rest.
 
 Exclusive CPUs are whole: 1500m takes two, and whole cores take their siblings. kube-scheduler counts what was asked
 for, and may so send a node more pods than numakin has CPUs left for. Then those that were rounded up most share from
-then on, as few as it takes, so that everybody has what was asked for. A request of whole CPUs is never touched.
+then on, as few as it takes, so that all have what they asked for. A request of whole CPUs is never touched.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Mover:
         return f"CPUs {self.domain}" if self.domain else f"NUMA node {self.target}"
 
     def holds(self, decision: Decision) -> bool:
-        """Whether the decision is for where it shall go, at nobody's expense."""
+        """Whether the decision is for where it shall go, at no other's expense."""
         there = decision.numa_nodes == self.target and decision.fits and not decision.share_again
         return there and (not self.domain or (decision.cache_domain == self.domain and decision.cpus <= self.domain))
 

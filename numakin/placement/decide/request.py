@@ -18,7 +18,8 @@ class Request:
     devices: for each device that the container gets, the NUMA nodes it is near to; one without any has no say.
     workload: as `Reservation` has it. max_exclusive_cpus: what its namespace's own quota says of exclusive CPUs, None:
     nothing. refused: in words, what was left out of opt_in because of that quota. budget: its pod's own, where that has
-    one and it is known; `demand` is then what the container asks for by itself, which may be nothing.
+    one and it is known; `demand` is then what the container asks for by itself, which may be nothing. within: as
+    `Allocation` has it.
     """
 
     pod: str
@@ -32,6 +33,7 @@ class Request:
     max_exclusive_cpus: int | None = None
     refused: tuple[str, ...] = ()
     budget: PodBudget | None = None
+    within: CpuSet = CpuSet()
 
     @property
     def namespace(self) -> str:

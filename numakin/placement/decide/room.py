@@ -3,7 +3,7 @@
 What is promised has to fit, what is expected weighs: workloads that use more than they ask for count as that much in
 room and emptiness, and where more would be used than there is comes after where it would not.
 
-A demand fits on a set when the CPU requests of everybody there stay within its CPUs, the memory requests within its
+A demand fits on a set when all CPU requests there stay within its CPUs, the memory requests within its
 memory and its hugepages likewise (by account, and by what is really free), and, for exclusive CPUs, when the shared
 pool can spare them. A memory-only NUMA node lends its memory to the nearest one with CPUs, at the price of rank.
 """
@@ -35,8 +35,8 @@ class Candidate:
 
     pressed: one of them is under memory pressure. hot: they, or one of them, are. misses: devices that are near none of
     them. spills: memory would come from a lower tier. kin, room, empty, span: the terms of `scoring`. sockets: how many
-    it spans, as far as known. left: millicores that stay unrequested. unused: those that nobody requests or is expected
-    to use; negative where more will be used than there is.
+    it spans, as far as known. left: millicores that stay unrequested. unused: those that no container requests or is
+    expected to use; negative where more will be used than there is.
     """
 
     numa_nodes: NumaSet
@@ -69,13 +69,8 @@ class Candidate:
         return not (self.pressed or self.hot or self.misses or self.spills or self.crowded)
 
     @property
-    def spare(self) -> int:
-        """Millicores that stay free, by requests and by what is used."""
-        return min(self.left, self.unused)
-
-    @property
     def score(self) -> float:
-        """Kin count for nothing where nobody else is to go, or more will be used than there is."""
+        """Kin count for nothing where no other is to go, or more will be used than there is."""
         kin = 0.0 if self.hot or self.crowded else self.kin
         return score(kin, self.room, self.empty, self.span) if self.fits else 0.0
 
@@ -197,7 +192,7 @@ class Room:
         return sum(max(0, self.headroom.cpu[node]) for node in nodes) - self.needed.cpu
 
     def unused(self, nodes: Sequence[int]) -> int:
-        """Millicores that stay free of what everybody there is expected to use; the sum as in `left`."""
+        """Millicores that stay free of what all there are expected to use; the sum as in `left`."""
         if len(nodes) == 1:
             return self.headroom.unused[nodes[0]] - self.needed.expected
         return sum(max(0, self.headroom.unused[node]) for node in nodes) - self.needed.expected
@@ -232,11 +227,11 @@ class Room:
         return not yet_to_take or sum(self.free_pages(numa_node, size) for numa_node in mems) >= yet_to_take
 
     def pages(self, numa_node: int, size: int) -> int:
-        """Bytes in hugepages of one size that nobody has asked for."""
+        """Bytes in hugepages of one size that are not requested."""
         return self.machine.node(numa_node).hugepages.get(size, 0) - self.load.hugepages.get((numa_node, size), 0)
 
     def free_pages(self, numa_node: int, size: int) -> int:
-        """Bytes in hugepages of one size that nobody uses now; all of them where that is not known."""
+        """Bytes in hugepages of one size that are not in use now; all of them where that is not known."""
         aside = self.machine.node(numa_node).hugepages.get(size, 0)
         return self.occupancy.live.free_hugepages.get((numa_node, size), aside)
 
@@ -311,7 +306,7 @@ class Room:
         return self.machine.node(numa_node).hugepages.get(size, 0)
 
     def _left_aside(self, size: int, numa_node: int) -> int:
-        """Bytes in hugepages that nobody has asked for and nobody uses."""
+        """Bytes in hugepages that are neither requested nor in use."""
         return min(self.pages(numa_node, size), self.free_pages(numa_node, size))
 
 

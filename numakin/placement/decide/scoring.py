@@ -2,11 +2,11 @@
 
     kin     sum over peers of weight x closeness / sum of weights, closeness = 10 / SLIT distance (1 at home)
     room    how much of what the rest of the group (and others that gave their size) will ask for is still free
-    empty   the share of the CPUs that nobody asked for or uses, the newcomer counted in
+    empty   the share of the CPUs that are neither requested nor used, the newcomer counted in
     span    mean closeness among the NUMA nodes of a wide set: 1 for a single one
     score   (0.7 kin + 0.2 room + 0.1 empty) x span, and 0 where the demand does not fit or the policy does not admit it
 
-Whoever predicts for thousands of machines at once computes these same terms over arrays.
+The extender computes these same terms over arrays, for thousands of machines at once.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def takeable(
     """For each NUMA node the mask of its free CPUs, and how many may be taken and leave the others what they asked for.
     wanted: how many it takes.
 
-    The exclusive CPUs of the pod's other containers are in neither; a pool that somebody runs in keeps a CPU, and so
-    does the machine. CPUs in another's stable cpuset are not free, and enough for a pool to keep.
+    The exclusive CPUs of the pod's other containers are in neither; a pool in which a container runs keeps a CPU, and
+    so does the machine. CPUs in another's stable cpuset are not free, and enough for a pool to keep.
     """
     mine = occupancy.allocations.get(request.container)
     siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)

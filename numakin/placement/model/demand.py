@@ -71,6 +71,17 @@ class Demand:
             used_milli=self.expected_milli + other.expected_milli if self.used_milli or other.used_milli else 0,
         )
 
+    def times(self, count: int) -> Demand:
+        """Of so many that ask for the same."""
+        return Demand(
+            cpu_milli=count * self.cpu_milli,
+            memory=count * self.memory,
+            memory_limit=None if self.memory_limit is None else count * self.memory_limit,
+            hugepages={size: count * amount for size, amount in self.hugepages.items()},
+            estimated=self.estimated,
+            used_milli=count * self.expected_milli if self.used_milli else 0,
+        )
+
     @property
     def expected_milli(self) -> int:
         """Millicores that it is expected to take."""

@@ -12,7 +12,7 @@ _Figure = TypeVar("_Figure")
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """By NUMA node; what is absent is not known, and stands in nobody's way.
+    """By NUMA node; what is absent is not known, and hinders no placement.
 
     free_memory: bytes, with what the kernel can reclaim and without its watermarks. free_hugepages: bytes by (NUMA
     node, page size). used_cpu: millicores in use. stalled: share of time (0 to 1) that something waited for
@@ -29,8 +29,8 @@ class Live:
     devices: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def after(self, news: Live) -> Live:
-        """With the news taken over. What they don't hold stays as it was, so that whoever receives the same news holds
-        the same figures.
+        """With the news taken over. What they don't hold stays as it was, so that each end that receives the same news
+        holds the same figures.
         """
         return Live(
             {**self.free_memory, **news.free_memory},
@@ -70,7 +70,9 @@ NOTHING = Live()
 
 
 def devices_near(devices: Mapping[tuple[str, int], int], known: int) -> dict[tuple[str, int], int]:
-    """As `Live.devices` has them, with these NUMA nodes alone (a mask): a plugin may name others."""
+    """Free devices by resource and mask of NUMA nodes, with these NUMA nodes alone (a mask): a plugin may name
+    others.
+    """
     near: dict[tuple[str, int], int] = {}
     for (resource, mask), free in devices.items():
         key = resource, mask & known

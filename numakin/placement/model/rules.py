@@ -16,14 +16,14 @@ class Rules:
     prefer_closest_numa_nodes: among equally wide sets of NUMA nodes the one with the shorter average distance. The
     kubelet's default is off, for compatibility with what it did before; here it is on.
     max_allowable_numa_nodes: refuse a machine with more; 0: no limit (the kubelet's limit of 8 guards its search).
-    everyone: containers that have not opted in are moved off exclusive CPUs too (`--shared-pool=all`).
+    everyone: containers that have not opted in are moved off exclusive CPUs too (`shared-pool=all`).
     distribute_cpus_across_numa: exclusive CPUs that need several NUMA nodes are taken in equal parts, as the kubelet's
     option has it; else each NUMA node is filled before the next.
     align_by_socket: a set of several NUMA nodes is taken from as few sockets as the demand needs, even if that makes it
     wider, and `restricted` admits it, as the kubelet's option has it.
     distribute_cpus_across_cores: exclusive CPUs are taken from as many cores as there are, one thread of each before a
     second one of any, as the kubelet's option has it; whole cores where those are asked for.
-    within_caches: members whose pods do not say it are kept within a last-level cache (`--span=cache`).
+    within_caches: members whose pods do not say it are kept within a last-level cache (`span=cache`).
     max_exclusive_cpus_per_namespace: exclusive CPUs that the containers of a namespace without a limit of its own may
     have together on this node; None: no limit.
     """

@@ -1,16 +1,15 @@
 """The machine: NUMA nodes with their CPUs and memory, SMT siblings, shared caches, distances.
 
-A `Machine` is what sysfs shows, checked once: whoever holds one need not check again. A machine without NUMA is one
+A `Machine` is what sysfs shows, checked once: its holders need not check again. A machine without NUMA is one
 with a single NUMA node 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from numakin.placement.model import cache_domains
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.errors import BadTopology
 
@@ -26,13 +25,18 @@ REMOTE_DISTANCE = 20
 MOST_NUMA_NODES = 1024
 """The kernel's largest MAX_NUMNODES (CONFIG_NODES_SHIFT <= 10)."""
 
+LEAST_CPUS = 4
+"""A cache domain has at least so many: an EPYC with two cores a cache still does. The pairs of an Altra, which share a
+snoop filter and no cache, are none: so narrow a cpuset costs more than a near cache gains.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
     """One NUMA node: its online CPUs (none on a memory-only one), its memory in bytes (0 on a CPU-only one).
 
     distances: every NUMA node's id, its own too, to the SLIT distance. hugepages: page size to the bytes that are set
-    aside in pages of that size; they are part of `memory`. isolated: online CPUs beside `cpus` that are left to whoever
+    aside in pages of that size; they are part of `memory`. isolated: online CPUs beside `cpus` that are left to what
     asks for them by name. withheld: no container is bound to the memory here: it is a device's, or a tier that the
     operator has not allowed.
     """
@@ -121,7 +125,7 @@ class Machine:
 
     @cached_property
     def all_cpus(self) -> CpuSet:
-        """Every online CPU: what `cpuset.cpus` comes to where nobody has set it."""
+        """Every online CPU: what `cpuset.cpus` comes to where it is not set."""
         return CpuSet.of(cpu for node in self.numa_nodes for cpu in node.all_cpus)
 
     @cached_property
@@ -131,7 +135,7 @@ class Machine:
 
     @cached_property
     def all_mems(self) -> NumaSet:
-        """Every NUMA node with memory: what `cpuset.mems` comes to where nobody has set it."""
+        """Every NUMA node with memory: what `cpuset.mems` comes to where it is not set."""
         return NumaSet.of(node.id for node in self.numa_nodes if node.memory)
 
     @cached_property
@@ -207,7 +211,7 @@ class Machine:
         """For each NUMA node the masks of its CPUs by last-level cache; those whose cache is unknown come as one."""
         by_node = {}
         for node in self.numa_nodes:
-            masks = cache_domains.parts(node.cpus, self.caches)
+            masks = _parts(node.cpus, self.caches)
             rest = node.cpus.mask & ~sum(masks)
             by_node[node.id] = tuple(sorted([*masks, rest] if rest else masks, key=_lowest_bit))
         return by_node
@@ -217,8 +221,8 @@ class Machine:
         """For each NUMA node the masks of its CPUs by last-level cache, or by cluster where they all share one; empty
         where it has no two such parts.
         """
-        of = cache_domains.domains
-        return {node.id: of(node.cpus, self.caches) or of(node.cpus, self.clusters) for node in self.numa_nodes}
+        caches, clusters = self.caches, self.clusters
+        return {node.id: _domains(node.cpus, caches) or _domains(node.cpus, clusters) for node in self.numa_nodes}
 
     @cached_property
     def lower_tier(self) -> dict[int, NumaSet]:
@@ -300,3 +304,14 @@ def uniform_distances(ids: tuple[int, ...]) -> dict[int, dict[int, int]]:
 
 def _lowest_bit(mask: int) -> int:
     return mask & -mask
+
+
+def _parts(cpus: CpuSet, groups: Iterable[CpuSet]) -> list[int]:
+    """The masks of these CPUs by group."""
+    return [group.mask & cpus.mask for group in groups if not group.isdisjoint(cpus)]
+
+
+def _domains(cpus: CpuSet, groups: Iterable[CpuSet]) -> tuple[int, ...]:
+    """The masks of those parts that are large enough, by their lowest CPU; empty where there are no two."""
+    masks = [mask for mask in _parts(cpus, groups) if mask.bit_count() >= LEAST_CPUS]
+    return tuple(sorted(masks, key=lambda mask: mask & -mask)) if len(masks) > 1 else ()

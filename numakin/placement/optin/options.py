@@ -37,7 +37,7 @@ class Cpus(StrEnum):
 
     @property
     def own(self) -> bool:
-        """Whether they are shared with nobody."""
+        """Whether no other container shares them."""
         return self in _OWN
 
 
@@ -65,6 +65,16 @@ class Move(StrEnum):
     CPUS = "cpus"
     NEVER = "never"
     CPUS_AND_MEMORY = "cpus-and-memory"
+
+
+class Regroup(StrEnum):
+    """Whether the pod may be evicted to come together with its group again; alone: also where no other ready pod does
+    its work meanwhile.
+    """
+
+    NEVER = "never"
+    EVICT = "evict"
+    EVICT_ALONE = "evict-alone"
 
 
 class Pool(StrEnum):
@@ -99,6 +109,7 @@ class OptIn:
     alone: bool = False
     span: Span | None = None
     cpus_named: bool = False
+    regroup: Regroup = Regroup.NEVER
 
     @property
     def auto(self) -> bool:

@@ -30,6 +30,7 @@ from numakin.placement.optin.options import (
     Policy,
     Pool,
     Problems,
+    Regroup,
     Scope,
     Span,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Policy",
     "Pool",
     "Problems",
+    "Regroup",
     "Scope",
     "Span",
     "bad_values",
@@ -218,4 +220,5 @@ _READERS: dict[str, Callable[[str, str], object]] = {
     f"move.{DOMAIN}": _one_of(Move),
     f"size.{DOMAIN}": _size,
     f"span.{DOMAIN}": _one_of(Span),
+    f"regroup.{DOMAIN}": _one_of(Regroup),
 }

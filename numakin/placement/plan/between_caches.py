@@ -1,6 +1,6 @@
 """Which members that are kept within a cache domain to move to another one of their NUMA node, within a budget.
 
-Nobody's memory gets nearer or farther by it: what a step gains is traffic that comes into one cache. The best step at a
+No memory gets nearer or farther by it: what a step gains is traffic that comes into one cache. The best step at a
 time, as between NUMA nodes (`numakin.placement.plan.rebalance`): into free room, or two members that change places; or
 a chain.
 """
@@ -21,7 +21,7 @@ from numakin.placement.state.occupancy import Occupancy
 from numakin.placement.state.pools import is_hot, shared
 
 NO_ROOM = -(1 << 40)
-"""Millicores that are free in a domain where nobody is to go."""
+"""Millicores that are free in a domain where no member is to go."""
 
 
 def between_caches(
@@ -157,7 +157,7 @@ class _CachesOfNode:
 
 
 def _free(occupancy: Occupancy, pool: CpuSet, domain: CpuSet) -> int:
-    """Millicores that nobody who is kept within the domain has asked for."""
+    """Millicores that no member that is kept within the domain has asked for."""
     if is_hot(occupancy, domain.mask):
         return NO_ROOM
     return 1000 * len(pool & domain) - occupancy.directory.within.get(domain.mask, 0)

@@ -94,7 +94,7 @@ def _grown(state: PartitionState, first: ChainMove, moves: Sequence[ChainMove], 
         short = _short(state, now, chain)
         if not short and gain > EPSILON * state.scale:
             yield Chain(tuple(chain), gain)
-        # Who makes room goes first; else whoever gains most.
+        # What makes room goes first; else what gains most.
         coming = [move for move in left if move[1] in short] or ([] if short else left)
         if not coming or len(chain) >= budget:
             return

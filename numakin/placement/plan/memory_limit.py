@@ -20,7 +20,7 @@ MemoryOf: TypeAlias = Callable[[str], Mapping[int, int]]
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
     """left: bytes that may still be left on the NUMA nodes that members go from, for the kernel to move or to leave
-    there; infinite: there is no limit, and nobody's memory is asked for.
+    there; infinite: there is no limit, and no member's memory is asked for.
     """
 
     machine: Machine

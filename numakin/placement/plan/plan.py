@@ -6,7 +6,7 @@
      would take there: they find them taken when they come, and are replicas without a slot like it. Where only other
      groups live it goes when nothing else is left: it is drawn there for being near, and they need the room themselves;
   3. for a workload that the plan does not know, the NUMA node where most of its kin sit, among those with room kept for
-     nobody;
+     no workload;
   4. else nothing, and decide() does what it does without a plan, as it does for a stranger whose group sits here.
 It is asked on the hook's path, so it looks at sums, never at each slot: who is there is counted by the occupancy.
 """

@@ -1,6 +1,6 @@
 """How a plan is made: the known workloads' graph is partitioned over a machine's NUMA nodes.
 
-Whoever places each newcomer beside the heaviest peer already there gives early arrivals the wrong slots. So slots are
+Placing each newcomer beside the heaviest peer already there would give early arrivals the wrong slots. So slots are
 settled ahead of time, off the hook's path, one for each expected replica. Members that run stay where they are: the
 plan is made around them. A new plan must gain `pays` of all traffic over the old one, or the old one's slots are kept:
 only who is new to it is given a new one.

@@ -1,7 +1,7 @@
 """What is known of a machine and of its workloads, put as a problem of partition.
 
 Bins are the NUMA nodes with CPUs. A member on one of them is either free to go elsewhere or pinned; one over several
-has its share of each taken away from what they can hold, and is nobody's near peer. What runs there without being a
+has its share of each taken away from what they can hold, and is no member's near peer. What runs there without being a
 member takes its room likewise.
 """
 
@@ -114,12 +114,12 @@ def nearness(machine: Machine, numa_node: int, other: int) -> float:
 
 
 def free_room(machine: Machine, occupancy: Occupancy) -> dict[int, CpuAndMemory]:
-    """What nobody has asked for or is expected to use, by NUMA node with CPUs."""
+    """What no pod has asked for or is expected to use, by NUMA node with CPUs."""
     return {cpu_node: room_on(machine, occupancy, cpu_node) for cpu_node in machine.cpu_nodes}
 
 
 def room_on(machine: Machine, occupancy: Occupancy, numa_node: int) -> CpuAndMemory:
-    """What nobody has asked for or is expected to use on one NUMA node with CPUs, with the memory that is nearest to
+    """What no pod has asked for or is expected to use on one NUMA node with CPUs, with the memory that is nearest to
     it.
     """
     rows = occupancy.load(machine).rows

@@ -8,18 +8,24 @@ of several members.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from math import inf
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.placement.plan.chains import Chain, ChainMove, Ways, chains, first_that_holds
-from numakin.placement.plan.partition import PartitionState
+from numakin.placement.plan.partition import EPSILON, PartitionState
 from numakin.placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
 from numakin.placement.plan.search import COLDEST, best_step, climb, cooled
 from numakin.placement.plan.worth import PAYS
 from numakin.placement.state.occupancy import Occupancy
+
+MOST_RENAMINGS = 60
+"""Pairs of NUMA nodes whose parts are tried to change names for one whole: about a second of one CPU on 64 NUMA nodes
+with 519 members, a tenth of that on 16 with 250.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +154,60 @@ class Board:
         state = cooled(start, steps, seed, *heat)
         if heat[1] <= COLDEST:
             climb(state)
+        return self._homes(state)
+
+    def spared(self, homes: Homes, pays: float) -> Homes:
+        """The same with fewer who move: where the whole gains by it a member stays where it is, and those who were to
+        meet it elsewhere come to it instead.
+        """
+        state = self._state.anchored(pays * self._state.scale)
+        moves = self._moves_to(homes)
+        for move in moves:
+            state.move(*move)
+        for kind, here, _ in moves:
+            there = state.counts[kind].index(1)
+            if there != here and state.fits(kind, here):
+                for follower in _followers(state, kind, there, here):
+                    state.move(follower, there, here)
+        return self._homes(state)
+
+    def _homes(self, state: PartitionState) -> Homes:
+        """Of those that are elsewhere in another state."""
         return {
             key: self._nodes[state.counts[kind].index(1)].lowest
             for (kind, bin_), keys in self._keys.items()
             for key in keys
             if not state.counts[kind][bin_]
         }
+
+    def aligned(self, homes: Homes, pays: float) -> Homes:
+        """The same parts on other NUMA nodes, where fewer have to move: two that are alike change names as long as the
+        whole gains by it.
+        """
+        now = {key: self._nodes[bin_].lowest for (_, bin_), keys in self._keys.items() for key in keys}
+        value, gains, left = self.net(homes, pays), True, MOST_RENAMINGS
+        while gains and left:
+            gains = False
+            for names in islice(self._renamings(now, homes), left):
+                renamed, left = {key: names.get(home, home) for key, home in homes.items()}, left - 1
+                if (net := self.net(renamed, pays)) > value:
+                    homes, value, gains = renamed, net, True
+                    break
+        return homes
+
+    def _renamings(self, now: Homes, homes: Homes) -> Iterator[dict[int, int]]:
+        """The pairs of NUMA nodes that change names so that fewer members move, those that spare most first."""
+        ways = Counter((now[key], home) for key, home in homes.items() if key in now)
+        pairs = combinations([node.lowest for node in self._nodes], 2)
+        spared = [(ways[a, b] + ways[b, a] - ways[a, a] - ways[b, b], -a, -b) for a, b in pairs]
+        for count, a, b in sorted(spared, reverse=True):
+            if count <= 0:
+                return
+            yield {-a: -b, -b: -a}
+
+    def away(self, homes: Homes) -> int:
+        """How many of those that may move are elsewhere."""
+        return len(self._moves_to(homes))
 
     def net(self, homes: Homes, pays: float) -> float:
         """The share of all traffic that going there brings home, beyond `pays` for each member; minus infinity where it
@@ -192,6 +246,28 @@ class Board:
             self._keys[kind, target].insert(0, key)
             made.append(Relocation(key, self._nodes[source], self._nodes[target], gain))
         return tuple(made)
+
+
+def _followers(state: PartitionState, kind: int, source: int, target: int) -> list[int]:
+    """One of a kind and those who follow it, so that most is gained by all of them together; empty where nothing is.
+    Next is always whoever gains most, or loses least: of a group the first ones lose.
+    """
+    after, gone = state.copy(), [kind]
+    total, best, length, least = state.gain(kind, source, target), 0.0, 0, EPSILON * state.scale
+    while True:
+        after.move(gone[-1], source, target)
+        if total > best + least:
+            best, length = total, len(gone)
+        coming = [
+            (after.gain(other, source, target), -other)
+            for other in after.present[source]
+            if after.movable(other, source) > 0 and after.fits(other, target)
+        ]
+        if not coming:
+            return gone[:length]
+        gain, following = max(coming)
+        total += gain
+        gone.append(-following)
 
 
 def _overfull(before: PartitionState, after: PartitionState) -> bool:

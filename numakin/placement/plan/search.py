@@ -251,7 +251,7 @@ def _target(crowd: _Crowd, member: _Replica, draw: Callable[[], float]) -> int:
 def _partner(
     state: PartitionState, crowd: _Crowd, member: _Replica, target: int, draw: Callable[[], float]
 ) -> _Replica | None:
-    """Somebody there to change places with."""
+    """A member there to change places with."""
     there = crowd.inside[target]
     if not there:
         return None

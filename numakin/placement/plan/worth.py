@@ -10,14 +10,14 @@ from numakin.placement.model.topology import Machine
 from numakin.placement.plan.problem import Weights, nearness
 from numakin.placement.state.occupancy import Occupancy
 
-PAYS = 0.002
+PAYS = 0.001
 """Share of all traffic that the move of one member must bring home. A step that gains less for each is not worth a
 member's warm caches and far pages.
 """
 
-PAYS_OF_MEAN = 0.2
+PAYS_OF_MEAN = 0.1
 """The same where members are many: of what one has of all traffic in the mean. With 270 of them on 16 NUMA nodes `PAYS`
-is over half of that, and those that are apart would stay so.
+is over a quarter of that, and those that are apart would stay so.
 """
 
 

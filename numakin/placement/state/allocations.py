@@ -72,11 +72,12 @@ class Reservation:
 class Allocation:
     """What one live container has.
 
-    cpus, mems: empty when not limited by us. exclusive: those of its CPUs that nobody else may use. externally_managed:
-    somebody else sets its CPUs (the kubelet's static policy, another plugin), so that it is never updated. open: it is
-    a member that has no home, and runs on all CPUs that no other container has for itself; `cpus` is empty where that
-    was all of them when it was placed. stable: its CPUs stay what they are: none of them becomes exclusive, and it gets
-    no others.
+    cpus, mems: empty when not limited by us. exclusive: those of its CPUs that no other container may use.
+    externally_managed: another owner sets its CPUs (the kubelet's static policy, another plugin), so that it is never
+    updated. open: it is a member that has no home, and runs on all CPUs that no other container has for itself; `cpus`
+    is empty where that was all of them when it was placed. stable: its CPUs stay what they are: none of them becomes
+    exclusive, and it gets no others. within: those that another owner gave it, of which it has a part, whatever the
+    CPUs of its home are; empty: there is no other owner.
     """
 
     container: str
@@ -89,6 +90,7 @@ class Allocation:
     externally_managed: bool = False
     open: bool = False
     stable: bool = False
+    within: CpuSet = CpuSet()
 
     @property
     def placed(self) -> bool:

@@ -224,7 +224,7 @@ def _place(
 
 
 def _kept(within: Mapping[int, int], reservation: Reservation, sign: int) -> Mapping[int, int]:
-    """With one reservation more, or less; domains where nobody is left are kept at 0 or above."""
+    """With one reservation more, or less; domains where no member is left are kept at 0 or above."""
     domain = reservation.cache_domain.mask
     if not domain:
         return within

@@ -8,7 +8,7 @@ An `Occupancy` is immutable: every change gives a new one with the next generati
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -91,11 +91,11 @@ class Occupancy:
         return replace(self, live=live)
 
     def emptied(self) -> Occupancy:
-        """The same machine by the same rules, with nobody on it and nothing known to be live."""
+        """The same machine by the same rules, with no pod on it and nothing known to be live."""
         return replace(self, reservations={}, allocations={}, live=NOTHING, generation=0)
 
     def at_generation(self, generation: int) -> Occupancy:
-        """Numbered by whoever reports it."""
+        """Numbered by its reporter."""
         return replace(self, generation=generation)
 
     def changed(
@@ -117,6 +117,24 @@ class Occupancy:
             if checked and allocation is not None:
                 _check(after, allocation)
         return after
+
+    def reported(
+        self,
+        reservations: Iterable[Reservation],
+        gone_reservations: Iterable[str],
+        allocations: Iterable[Allocation],
+        gone_allocations: Iterable[str],
+        live: Live,
+    ) -> Occupancy:
+        """After a report. What goes is named apart from what comes: a key in both is there afterwards. Unchecked: the
+        node is the truth, even where two containers claim the same CPUs.
+        """
+        held: dict[str, Reservation | None] = dict.fromkeys(gone_reservations)
+        held.update((reservation.key, reservation) for reservation in reservations)
+        given: dict[str, Allocation | None] = dict.fromkeys(gone_allocations)
+        given.update((allocation.container, allocation) for allocation in allocations)
+        after = self.changed(held, given, checked=False) if held or given else self
+        return after.with_live(self.live.after(live))
 
     @property
     def directory(self) -> Directory:
@@ -207,7 +225,7 @@ def _check(occupancy: Occupancy, allocation: Allocation) -> None:
         if other.container == allocation.container or _foreign(other):
             continue
         if other.reservation == allocation.reservation and other.exclusive == allocation.exclusive:
-            continue  # a pod's containers may share what is nobody else's
+            continue  # a pod's containers may share what no other pod has
         taken = (other.exclusive & allocation.cpus) | (other.cpus & allocation.exclusive)
         if taken:
             raise AlreadyHeld(

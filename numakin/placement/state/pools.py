@@ -7,7 +7,7 @@
                 such a member runs, none of its CPUs becomes exclusive
     reclaimed   those of the shared pool that its members' requests do not need: it is the first to shrink
     reserved    the operator's `--reserved-cpus`
-    isolated    CPUs that the kernel keeps its own work off: in no pool, left to whoever asks for them by name
+    isolated    CPUs that the kernel keeps its own work off: in no pool, left to those that ask for them by name
     the rest    containers that have not opted in are not touched, or, by the rule `everyone`, kept off exclusive CPUs
 
 A pool is never stored: it follows from the occupancy, so it shrinks and grows by itself, and `due` lists whose CPUs
@@ -72,7 +72,8 @@ def is_hot(occupancy: Occupancy, domain: int) -> bool:
 def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...]:
     """Whose CPUs are not those of their pool any more, with what they should be: after a container came or went.
 
-    Never an empty set: a container whose pool has vanished keeps what it has.
+    Never an empty set: a container whose pool has vanished keeps what it has. Who is kept within another owner's CPUs
+    gets none beyond them.
     """
     changed = []
     pools: dict[tuple[Pool, int, int], CpuSet] = {}
@@ -93,6 +94,8 @@ def due(machine: Machine, occupancy: Occupancy) -> tuple[tuple[str, CpuSet], ...
             target = pools[key]
         else:
             continue
+        if allocation.within.mask:
+            target &= allocation.within
         if target.mask and target.mask != (allocation.cpus.mask or machine.cpus.mask):
             changed.append((allocation.container, target))
     return tuple(changed)
@@ -141,7 +144,7 @@ def depend_on(occupancy: Occupancy, container: str) -> bool:
 
 def claimed(machine: Machine, occupancy: Occupancy) -> int:
     """The mask of the CPUs within which another owner keeps a container, where they are less than half of each NUMA
-    node that they are of: they may be meant to be that container's alone. More is somebody's shared pool.
+    node that they are of: they may be meant to be that container's alone. More is another owner's shared pool.
     """
     mask = 0
     for allocation in occupancy.allocations.values():

@@ -1,9 +1,9 @@
 """Who talks to whom, and how much: the graph that placement works from.
 
 A `TrafficTally` belongs to one owner, who feeds it flows (differences of counters) with the time at which they were
-taken; nothing here reads a clock. It keeps rates in which old traffic fades by half with every half-life, and at most
-so many edges: over that the lightest go first, and are counted. A `Graph` is what the tally hands to readers:
-immutable, and rolled up to workloads when asked, so that a new replica starts with what its siblings learned.
+taken; nothing here reads a clock. In it old traffic fades by half with every half-life, and it has at most so many
+edges: over that the lightest go first, and are counted. A `Graph` is what the tally hands to readers: immutable, and
+rolled up to workloads when asked, so that a new replica starts with what its siblings learned.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
-from math import exp2, isfinite, log
-from typing import NamedTuple
+from math import exp2, inf, isfinite, log
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from numakin.placement.model.errors import BadTraffic
 
@@ -24,6 +24,12 @@ MOST_EDGES = 20_000
 
 HALF_LIFE_S = 600.0
 """Seconds in which traffic counts for half: long against a lull, short against a day."""
+
+SHED = 0.1
+"""Share of the cap that is made free at once, so that the lightest are not searched for at each count."""
+
+EPOCHS = 256
+"""Half-lives after which the epoch is moved on: 2^256 times a count is far from a float's end."""
 
 LONGEST_NAME = 400
 """Characters of an endpoint's name: NAMESPACE/KIND/NAME of a workload is at most 63 + 1 + 63 + 1 + 253 by Kubernetes'
@@ -71,11 +77,17 @@ class Key(NamedTuple):
     kind: str
 
 
-class Rate(NamedTuple):
-    """What an edge carries in a second."""
+class Amount(NamedTuple):
+    """What goes one way: in all, or in a second."""
 
-    bytes: float
-    messages: float
+    bytes: float = 0
+    messages: float = 0
+
+    def plus(self, other: Amount) -> Amount:
+        return Amount(self.bytes + other.bytes, self.messages + other.messages)
+
+    def times(self, factor: float) -> Amount:
+        return Amount(factor * self.bytes, factor * self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,7 @@ class Costs:
                 if cost is None or not isfinite(cost) or cost < 0:
                     raise BadTraffic(f"the cost of a {kind} {name} must be a number of nanoseconds, not {cost}")
 
-    def weight(self, kind: str, rate: Rate) -> float:
+    def weight(self, kind: str, rate: Amount) -> float:
         """Nanoseconds a second."""
         return rate.messages * self.per_message[kind] + rate.bytes * self.per_byte[kind]
 
@@ -106,7 +118,7 @@ class Costs:
 class Graph:
     """Directed edges with their rates at one moment. dropped: edges that the cap has cost so far."""
 
-    edges: Mapping[Key, Rate] = field(default_factory=dict, hash=False)
+    edges: Mapping[Key, Amount] = field(default_factory=dict, hash=False)
     costs: Costs = field(default_factory=Costs)
     dropped: int = 0
 
@@ -118,51 +130,104 @@ class Graph:
         return dict(weights)
 
     def rolled_up(self, owners: Mapping[str, str]) -> Graph:
-        """The same traffic between owners: pod uids become workloads; endpoints that nobody owns (addresses) fall
+        """The same traffic between owners: pod uids become workloads; endpoints without an owner (addresses) fall
         out.
 
         Pods that are gone should stay in `owners` for a few half-lives, so that a workload whose pods are replaced
         keeps what they showed.
         """
-        edges: dict[Key, Rate] = {}
+        edges: dict[Key, Amount] = {}
         for key, rate in self.edges.items():
             source, target = owners.get(key.source), owners.get(key.target)
             if source is None or target is None:
                 continue
             owned = Key(source, target, key.kind)
-            before = edges.get(owned, Rate(0.0, 0.0))
-            edges[owned] = Rate(before.bytes + rate.bytes, before.messages + rate.messages)
+            edges[owned] = edges.get(owned, Amount()).plus(rate)
         return Graph(edges, self.costs, self.dropped)
 
 
-class TrafficTally:
-    """Flows in, rates out. One owner; readers get `graph()`.
+class Sum(NamedTuple):
+    """In the units of its `Fading`, and the time of the latest count."""
+
+    bytes: float
+    messages: float
+    at: float
+
+
+class _HasKind(Protocol):
+    @property
+    def kind(self) -> str: ...
+
+
+EdgeKey = TypeVar("EdgeKey", bound=_HasKind)
+
+
+class Fading(Generic[EdgeKey]):
+    """Counts by edge that fade by half with every half-life; one owner. dropped: edges that the cap has cost so far.
 
     An edge's rate is the sum of its counts, each weighted by ln 2 / half-life x 2^(-age / half-life): steady traffic
     is shown at its true rate once it has lasted a few half-lives, and a young edge counts for what it has shown so
-    far.
+    far. Rather than fading each sum as time goes, each count is made heavier the later it comes: 2^((time - epoch) /
+    half-life). So sums don't depend on the order in which counts arrive, and their ranking by weight not on when it is
+    asked for.
     """
 
     def __init__(
-        self,
-        half_life: float = HALF_LIFE_S,
-        most_edges: int = MOST_EDGES,
-        costs: Costs | None = None,
+        self, half_life: float = HALF_LIFE_S, most_edges: int = MOST_EDGES, costs: Costs | None = None
     ) -> None:
         if not (isfinite(half_life) and half_life > 0):
             raise BadTraffic(f"a half-life must be a positive number of seconds, not {half_life}")
         if most_edges < 1:
             raise BadTraffic(f"the cap on edges must be at least 1, not {most_edges}")
+        self.half_life = half_life
         self.costs = costs or Costs()
         self.dropped = 0
-        self.dropped_weight = 0.0
-        """Nanoseconds a second that the dropped edges stood for when they went."""
-        self._half_life = half_life
-        self._most_edges = most_edges
-        self._edges: dict[Key, tuple[float, Rate]] = {}
+        self._most = most_edges
+        self._epoch = self._latest = -inf
+        self._sums: dict[EdgeKey, Sum] = {}
 
     def __len__(self) -> int:
-        return len(self._edges)
+        return len(self._sums)
+
+    def count(self, edge: EdgeKey, size: float, messages: float, at: float) -> None:
+        """Of some seconds before `at`."""
+        if at - self._epoch > EPOCHS * self.half_life:
+            self._move_epoch(at)
+        self._latest = max(self._latest, at)
+        gain = log(2) / self.half_life * exp2((at - self._epoch) / self.half_life)
+        old = self._sums.get(edge)
+        if old is not None:
+            self._sums[edge] = Sum(old.bytes + gain * size, old.messages + gain * messages, max(old.at, at))
+            return
+        self._sums[edge] = Sum(gain * size, gain * messages, at)
+        if len(self) > self._most:
+            self._shed()
+
+    def in_a_second(self, now: float) -> float:
+        """What a unit of the sums is of a count's a second, now."""
+        return exp2((self._epoch - max(now, self._latest)) / self.half_life)
+
+    def _shed(self) -> None:
+        """Drops the lightest, and to some more than the cap asks for."""
+        over = len(self) - self._most + int(SHED * self._most)
+        weights = {
+            edge: self.costs.weight(edge.kind, Amount(total.bytes, total.messages))
+            for edge, total in self._sums.items()
+        }
+        for edge in nsmallest(over, weights, key=lambda edge: (weights[edge], edge)):
+            del self._sums[edge]
+        self.dropped += over
+
+    def _move_epoch(self, to: float) -> None:
+        factor = exp2((self._epoch - to) / self.half_life)
+        self._sums = {
+            edge: Sum(factor * total.bytes, factor * total.messages, total.at) for edge, total in self._sums.items()
+        }
+        self._epoch = to
+
+
+class TrafficTally(Fading[Key]):
+    """Flows in, rates out. One owner; readers get `graph()`."""
 
     def add(self, flows: Iterable[Flow], now: float, scale: float = 1.0) -> None:
         """Counts taken at `now` (seconds of any clock that never runs backwards). scale: 1 / duty cycle where counts
@@ -170,46 +235,25 @@ class TrafficTally:
         """
         if not (isfinite(scale) and scale > 0):
             raise BadTraffic(f"a scale must be a positive number, not {scale}")
-        gain = scale * log(2) / self._half_life
         for flow in flows:
             _check(flow)
-            if flow.source == flow.target:
-                continue
-            key = Key(flow.source, flow.target, flow.kind)
-            old = self._rate(key, now)
-            self._edges[key] = (
-                now,
-                Rate(old.bytes + gain * flow.bytes, old.messages + gain * flow.messages),
-            )
-        self._shed(now)
+            if flow.source != flow.target:
+                key = Key(flow.source, flow.target, flow.kind)
+                self.count(key, scale * flow.bytes, scale * flow.messages, now)
 
     def forget(self, endpoints: Collection[str]) -> None:
         """Without the edges of these endpoints, which are gone for good or were no endpoints."""
-        if not endpoints:
-            return
-        self._edges = {
-            key: edge
-            for key, edge in self._edges.items()
-            if key.source not in endpoints and key.target not in endpoints
-        }
+        if endpoints:
+            self._sums = {
+                key: total
+                for key, total in self._sums.items()
+                if key.source not in endpoints and key.target not in endpoints
+            }
 
     def graph(self, now: float) -> Graph:
-        return Graph({key: self._rate(key, now) for key in self._edges}, self.costs, self.dropped)
-
-    def _rate(self, key: Key, now: float) -> Rate:
-        at, rate = self._edges.get(key, (now, Rate(0.0, 0.0)))
-        left = exp2(-max(0.0, now - at) / self._half_life)
-        return Rate(rate.bytes * left, rate.messages * left)
-
-    def _shed(self, now: float) -> None:
-        over = len(self._edges) - self._most_edges
-        if over <= 0:
-            return
-        weights = {key: self.costs.weight(key.kind, self._rate(key, now)) for key in self._edges}
-        for key in nsmallest(over, weights, key=lambda key: (weights[key], key)):
-            del self._edges[key]
-            self.dropped += 1
-            self.dropped_weight += weights[key]
+        left = self.in_a_second(now)
+        rates = {key: Amount(left * total.bytes, left * total.messages) for key, total in self._sums.items()}
+        return Graph(rates, self.costs, self.dropped)
 
 
 class Deltas:
@@ -221,7 +265,7 @@ class Deltas:
         self.dropped = 0
         self._costs = costs or Costs()
         self._most_edges = most_edges
-        self._waiting: dict[tuple[Key, bool], Rate] = {}
+        self._waiting: dict[tuple[Key, bool], Amount] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -230,8 +274,7 @@ class Deltas:
         for flow in flows:
             _check(flow)
             key = Key(flow.source, flow.target, flow.kind), flow.by_server
-            old = self._waiting.get(key, Rate(0, 0))
-            self._waiting[key] = Rate(old.bytes + flow.bytes, old.messages + flow.messages)
+            self._waiting[key] = self._waiting.get(key, Amount()).plus(Amount(flow.bytes, flow.messages))
         over = len(self._waiting) - self._most_edges
         if over > 0:
             for key in nsmallest(over, self._waiting, key=self._rank):

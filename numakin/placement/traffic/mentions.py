@@ -2,7 +2,7 @@
 
 A value may be a secret, and which Services there are is known only later. So no text is kept: a candidate is kept as
 Python's own string hash, which has 64 bits and is keyed anew in every process, and is compared with the hashes of the
-names of Services. What is no Service's name says nothing to anybody.
+names of Services. What is no Service's name is of no use.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from numakin.placement.traffic.graph import Graph, Key, Rate
+from numakin.placement.traffic.graph import Amount, Graph, Key
 
 KINDS = frozenset({"tcp", "udp", "unix"})
 
@@ -48,8 +48,8 @@ SIDE = 2
 class _Exchange(NamedTuple):
     """received and sent: by the workload in question."""
 
-    received: Rate = Rate(0.0, 0.0)
-    sent: Rate = Rate(0.0, 0.0)
+    received: Amount = Amount()
+    sent: Amount = Amount()
 
 
 def relays(graph: Graph, before: Collection[str] = ()) -> frozenset[str]:
@@ -63,11 +63,11 @@ def relays(graph: Graph, before: Collection[str] = ()) -> frozenset[str]:
     )
 
 
-def _add(exchanges: Mapping[str, dict[str, _Exchange]], key: Key, rate: Rate) -> None:
+def _add(exchanges: Mapping[str, dict[str, _Exchange]], key: Key, rate: Amount) -> None:
     out = exchanges[key.source].get(key.target, _Exchange())
-    exchanges[key.source][key.target] = out._replace(sent=_sum(out.sent, rate))
+    exchanges[key.source][key.target] = out._replace(sent=out.sent.plus(rate))
     came = exchanges[key.target].get(key.source, _Exchange())
-    exchanges[key.target][key.source] = came._replace(received=_sum(came.received, rate))
+    exchanges[key.target][key.source] = came._replace(received=came.received.plus(rate))
 
 
 def _passes_on(peers: Mapping[str, _Exchange], lenient: float) -> bool:
@@ -110,8 +110,4 @@ def _size(exchange: _Exchange) -> float:
 
 
 def _together(exchange: _Exchange, other: _Exchange) -> _Exchange:
-    return _Exchange(_sum(exchange.received, other.received), _sum(exchange.sent, other.sent))
-
-
-def _sum(rate: Rate, other: Rate) -> Rate:
-    return Rate(rate.bytes + other.bytes, rate.messages + other.messages)
+    return _Exchange(exchange.received.plus(other.received), exchange.sent.plus(other.sent))

@@ -1,7 +1,7 @@
-"""What workloads are expected to exchange of which no traffic was seen, as nobody sees all of it: the one rule by which
+"""What workloads are expected to exchange of which no traffic was seen, as not all of it is seen: the one rule by which
 both halves plan.
 
-A workload that nobody was seen to talk with is expected to talk as the others of its namespace and group do: with those
+A workload of which no peer was seen is expected to talk as the others of its namespace and group do: with those
 that talk most, by how much each of them talks. Without that a plan has nothing to place it by, and it lands wherever
 room is left, as often as not away from the peer whose traffic was missed.
 """

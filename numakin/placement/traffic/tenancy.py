@@ -1,6 +1,6 @@
 """Which namespaces' pods may draw each other: those of one namespace, and of two that allow each other.
 
-Whoever sends traffic to a pod of another namespace would else decide where that pod's replicas go, and come to live
+A sender of traffic to a pod of another namespace would else decide where that pod's replicas go, and come to live
 beside it. What a namespace allows stands on its Namespace object, which its tenants can't write.
 """
 
@@ -37,7 +37,7 @@ class Tenancy:
         self, weights: Mapping[tuple[str, str], Weight], workloads: Mapping[str, str] | None = None
     ) -> dict[tuple[str, str], Weight]:
         """The pairs that may be kin. workloads: NAMESPACE/KIND/NAME by pod; None where the ends are workloads. A pod of
-        unknown workload is nobody's kin.
+        unknown workload has no kin.
         """
         return {
             (end, other): weight

@@ -62,5 +62,5 @@ class Window:
                 int(fields["lost_bytes"]),
                 tuple(map(str, fields.get("services", ()))),
             )
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
             raise BadRecording(f"not a recorded window: {error!r}") from error

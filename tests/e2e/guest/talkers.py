@@ -51,7 +51,7 @@ class Talkers:
 
     def __init__(self, kubelet: Kubelet, folder: Path, *options: str) -> None:
         self.kubelet = kubelet
-        observing = ("--metrics-listen", METRICS, "--duty-cycle", "1", "--window-s", str(WINDOW_S))
+        observing = ("--metrics-listen", METRICS, "--observe", "1", "--window-s", str(WINDOW_S))
         self.enforcer = RunningEnforcer(folder, Path(NRI_SOCKET), *observing, *options)
         self.pids: dict[str, int] = {}
         self.uids: dict[str, str] = {}
@@ -96,8 +96,9 @@ class Talkers:
         return {name: asdict(kernel.allowed(self.pids[name])) for name in talkers}
 
     def moves(self) -> list[str]:
-        """Why each was made."""
-        return [record["why"] for record in self.enforcer.log_records("container moved")]
+        """Each that was made: who, to which CPUs, and why."""
+        records = self.enforcer.log_records("container moved")
+        return [f"{record['pod']} to CPUs {record['cpus']}: {record['why']}" for record in records]
 
     def _pod(self, talker: Talker) -> Pod:
         pod = self.kubelet.run_pod(

@@ -21,6 +21,9 @@ state = "{folder}/state"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{image}"
   restrict_oom_score_adj = {restrict_oom_score_adj}
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{folder}/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
@@ -55,6 +58,7 @@ class RealContainerd(RealRuntime):
     programs = ("containerd", "containerd-shim-runc-v2", "ctr")
 
     def _configure(self) -> None:
+        (self.folder / "cni").mkdir()
         text = CONFIG.format(
             folder=self.folder,
             socket=self.socket,

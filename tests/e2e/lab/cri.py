@@ -86,9 +86,10 @@ class Kubelet:
         memory_limit: int = 0,
         handler: str = "",
         resources: cri.LinuxContainerResources | None = None,
+        host_ports: Mapping[int, int] | None = None,
     ) -> Pod:
         """A pod sandbox without containers. handler: of its RuntimeClass, of those that the runtime has. uid: made up
-        where not given. memory_limit: the sum of its containers', in bytes, where every one of them has one: then the
+        where not given. host_ports: TCP port of the node -> port of the pod. memory_limit: the sum of its containers', in bytes, where every one of them has one: then the
         kubelet limits the pod's own cgroup, too. resources: the pod's own, or those sums.
         """
         uid = uid or str(uuid.uuid4())
@@ -97,6 +98,10 @@ class Kubelet:
             log_directory=f"/var/log/pods/{namespace}_{name}_{uid}",
             labels=_labels(name, namespace, uid) | dict(labels or {}),
             annotations=annotations or {},
+            port_mappings=[
+                cri.PortMapping(host_port=outside, container_port=inside)
+                for outside, inside in (host_ports or {}).items()
+            ],
             linux=cri.LinuxPodSandboxConfig(
                 cgroup_parent=f"{self.cgroup_parent}/pod{uid}",
                 security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces),

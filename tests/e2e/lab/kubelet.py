@@ -22,6 +22,10 @@ KEPT = {
 }
 """What a kubelet writes for the whole machine: it finds its values there already, in files of its own."""
 
+DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
+
+HUGEPAGES = Path("/sys/kernel/mm/hugepages")
+
 
 class RealKubelet:
     """start() may follow stop(); pods go on meanwhile. configure() is for when it does not run."""
@@ -30,7 +34,9 @@ class RealKubelet:
         self.node = node
         folder = runtime.folder
         self.static_pods = folder / "static-pods"
-        self.static_pods.mkdir()
+        self.device_plugins = folder / "device-plugins"
+        for made in (self.static_pods, self.device_plugins):
+            made.mkdir()
         self._runtime = runtime
         self._release = release = cluster.plane.release
         kubeconfig = cluster.kubelet_credentials(node, folder / "kubelet.kubeconfig")
@@ -47,6 +53,8 @@ class RealKubelet:
             (hierarchy / folder.name).mkdir(exist_ok=True)
             _usable(hierarchy, hierarchy / folder.name)
         self._keep_sysctls()
+        self._keep_device_plugins()
+        self._hide_hugepages()
 
     def configure(self, **more: object) -> None:
         """more: of the KubeletConfiguration's fields. Without what an earlier CPU manager policy left behind, with which
@@ -61,6 +69,19 @@ class RealKubelet:
 
     def stop(self) -> None:
         self.process.end()
+
+    def _keep_device_plugins(self) -> None:
+        """Whatever its root folder is, a kubelet has the sockets of device plugins here."""
+        DEVICE_PLUGINS.mkdir(parents=True, exist_ok=True)
+        subprocess.run(self._runtime.beside("mount", "--bind", self.device_plugins, DEVICE_PLUGINS), check=True)
+
+    def _hide_hugepages(self) -> None:
+        """Where no controller of them is mounted: a kubelet limits what it finds in each container, and CRI-O goes by
+        what the kernel could mount.
+        """
+        mounted = {path.name for path in hierarchies()}
+        if HUGEPAGES.exists() and "cpuset" in mounted and "hugetlb" not in mounted:
+            subprocess.run(self._runtime.beside("mount", "-t", "tmpfs", "tmpfs", HUGEPAGES), check=True)
 
     def _keep_sysctls(self) -> None:
         for path, value in KEPT.items():

@@ -39,7 +39,10 @@ def running(
         runtime = installation.runtime(registration_timeout=PATIENT, request_timeout=PATIENT)
         stack.callback(runtime.destroy)
         runtime.start()
-        options = ("--sysfs", str(sysfs), "--extender", cluster.extenders[0].grpc, "--node-name", name)
+        options = (
+            "--sysfs", str(sysfs), "--extender", cluster.extenders[0].grpc, "--node-name", name,
+            "--podresources-socket", str(runtime.pod_resources / "kubelet.sock"),
+        )  # fmt: skip
         enforcer = RunningEnforcer(folder, runtime.nri_socket, *options)
         stack.callback(enforcer.stop)
         enforcer.start()

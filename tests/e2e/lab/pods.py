@@ -39,9 +39,9 @@ class Pods:
         assert kernel.allowed(pid) == kernel.cpuset(pid)
         return str(kernel.allowed(pid).cpus)
 
-    def settled_cpus(self, pod: dict[str, Any]) -> str:
+    def settled_cpus(self, pod: dict[str, Any], name: str = "main") -> str:
         """As `cpus`; empty while the two differ, as on the way from one to the other."""
-        pid = self.pid(pod)
+        pid = self.pid(pod, name)
         allowed = kernel.allowed(pid)
         return str(allowed.cpus) if allowed == kernel.cpuset(pid) else ""
 

@@ -3,9 +3,10 @@ tests/enforcer/bypass/recorded have it.
 
 Usage: python -m tests.e2e.lab.record RUNTIME
 
-RUNTIME: the name of one of `installations()`. Between it and a plugin, which pins each container to CPU 1 and NUMA node 0,
-stands this program and passes everything on. Written are RUNTIME-life.jsonl and, after the runtime's restart,
-RUNTIME-restarted.jsonl with NRI's bytes, RUNTIME-host-network.json and RUNTIME-own-network.json with CRI's answers.
+RUNTIME: the name of one of `installations()`. In a network namespace of its own, since it makes a pod network, with a port
+of the node that leads to a pod. Between it and a plugin, which pins each container to CPU 1 and NUMA node 0, stands this
+program and passes everything on. Written are RUNTIME-life.jsonl and, after the runtime's restart, RUNTIME-restarted.jsonl
+with NRI's bytes, and CRI's answers of a pod in each kind of network: RUNTIME-host-network.json, -own-network, -host-port.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -31,10 +33,12 @@ from enforcer.nri.session import Stage
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from numakin.wire import nri_pb2 as nri
+from tests.e2e.lab import crio
 from tests.e2e.lab.cri import POD_NETWORK, Kubelet, Pod
+from tests.e2e.lab.kubelet import has_address
 from tests.e2e.lab.place import REPOSITORY
-from tests.e2e.lab.runtime import PATIENT
-from tests.e2e.lab.runtimes import installations
+from tests.e2e.lab.runtime import PATIENT, root_folder
+from tests.e2e.lab.runtimes import CONTAINERD_PACKAGES, installations
 from tests.enforcer.nri.running import Running
 
 NRI = REPOSITORY / "tests/recordings/nri"
@@ -47,8 +51,8 @@ RESIZED = cri.LinuxContainerResources(
     cpu_shares=1024, cpu_period=100_000, cpu_quota=200_000, memory_limit_in_bytes=96 << 20
 )
 GROUP = {"group.numakin.io": "shop"}
-LOOPBACK = {"cniVersion": "1.0.0", "name": "lab", "plugins": [{"type": "loopback"}]}
-"""A pod network without addresses: enough for pods to have a network namespace of their own."""
+NODE_ADDRESS, HOST_PORT = "192.0.2.1", 8080
+POD_ADDRESSES = "198.51.100.0/24"
 
 
 class Recorder:
@@ -114,12 +118,30 @@ def plugin(path: Path) -> Iterator[Running]:
         yield running
 
 
+def make_node_network() -> None:
+    """That of a namespace of its own."""
+    for command in (
+        ("link", "set", "lo", "up"), ("link", "add", "name", "outside", "type", "bridge"),
+        ("address", "add", f"{NODE_ADDRESS}/24", "dev", "outside"), ("link", "set", "outside", "up"),
+    ):  # fmt: skip
+        subprocess.run(["ip", *command], check=True)
+
+
+def pod_network(addresses: Path) -> dict[str, Any]:
+    """A CNI configuration. addresses: a folder for those that are taken."""
+    ipam = {"type": "host-local", "ranges": [[{"subnet": POD_ADDRESSES}]], "dataDir": str(addresses)}
+    portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
+    return {"cniVersion": "1.0.0", "name": "lab", "plugins": [{"type": "ptp", "ipam": ipam}, portmap]}
+
+
 def main(name: str) -> None:
     (installation,) = (each for each in installations() if each.name == name)
-    runtime = installation.runtime(registration_timeout=PATIENT, request_timeout=PATIENT)
-    cni = Path(runtime.folder, "cni")
-    cni.mkdir(exist_ok=True)
-    (cni / "10-lab.conflist").write_text(json.dumps(LOOPBACK))
+    root = root_folder(f"record-{installation.suite}", installation.suite, *CONTAINERD_PACKAGES, *crio.PACKAGES)
+    if has_address():
+        os.execvp("unshare", ["unshare", "-n", sys.executable, "-m", "tests.e2e.lab.record", name])
+    make_node_network()
+    runtime = installation.kind(root, installation.programs, registration_timeout=PATIENT, request_timeout=PATIENT)
+    (runtime.folder / "cni" / "10-lab.conflist").write_text(json.dumps(pod_network(runtime.folder / "addresses")))
     try:
         runtime.start()
         kubelet = runtime.kubelet
@@ -129,9 +151,8 @@ def main(name: str) -> None:
         kubelet.run(before, "old", resources=SMALL)
         with plugin(path):
             kept = life(kubelet)
-            answers(kubelet, kept["cart"], CRI / f"{name}-host-network.json")
-            if "own" in kept:
-                answers(kubelet, kept["own"], CRI / f"{name}-own-network.json")
+            for pod, network in (("cart", "host-network"), ("own", "own-network"), ("exposed", "host-port")):
+                answers(kubelet, kept[pod], CRI / f"{name}-{network}.json")
             end(kubelet, before)
             runtime.stop()
         recorder.write(NRI / f"{name}-life.jsonl")
@@ -159,15 +180,14 @@ def life(kubelet: Kubelet) -> dict[str, Pod]:
     gone = kubelet.run_pod("gone", uid=UIDS[2])
     kubelet.run(gone, "main", resources=SMALL)
     end(kubelet, gone)
-    kept = {"cart": cart}
-    try:
-        own = kubelet.run_pod("own", uid=UIDS[3], annotations=GROUP, namespaces=POD_NETWORK, resources=SMALL)
-    except grpc.RpcError as error:
-        print(f"no pod of a network of its own: {error.details()}")
-    else:
-        kubelet.run(own, "main", resources=SMALL)
-        kept["own"] = own
-    return kept
+    own = kubelet.run_pod("own", uid=UIDS[3], annotations=GROUP, namespaces=POD_NETWORK, resources=SMALL)
+    kubelet.run(own, "main", resources=SMALL)
+    ports = {HOST_PORT: 80}
+    exposed = kubelet.run_pod(
+        "exposed", uid=UIDS[4], annotations=GROUP, namespaces=POD_NETWORK, resources=SMALL, host_ports=ports
+    )
+    kubelet.run(exposed, "main", resources=SMALL)
+    return {"cart": cart, "own": own, "exposed": exposed}
 
 
 def fail(kubelet: Kubelet, pod: Pod) -> None:

@@ -22,7 +22,7 @@ from tests.e2e.lab.runtime import RealRuntime, root_folder
 
 CONTAINERD_PACKAGES = ("containerd", "runc", "busybox-static")
 
-VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+)")
+VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Installation:
     @property
     def version(self) -> tuple[int, ...]:
         """Such as (2, 1, 9); its Debian root folder must be there."""
-        return tuple(map(int, self._version.split(".")))
+        return tuple(map(int, self._version.partition("-")[0].split(".")))
 
     @property
     def title(self) -> str:
-        """Such as "containerd 2.1.9"."""
+        """Such as "containerd 2.1.9" or "containerd 2.4.0-beta.0"."""
         return f"{self.kind.title} {self._version}"
 
     @property
@@ -88,7 +88,7 @@ def installations() -> tuple[Installation, ...]:
 
 @functools.cache
 def version_of(*command: str) -> str:
-    """What a program says of itself with `--version`, without what may follow the third number."""
+    """What a program says of itself with `--version`, without what may follow the third number but a pre-release's name."""
     said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
     found = VERSION.search(said)
     if found is None:

@@ -1,4 +1,4 @@
-"""A sysfs tree that shows this machine's CPUs as two NUMA nodes, so that a pin is seen on a machine with one.
+"""A sysfs tree that shows this machine's CPUs as two NUMA nodes, or as one, so that a pin is seen on a machine with one.
 
 NUMA node 0 has the first half of the CPUs and all of the memory, NUMA node 1 the other half and none: cpusets made
 from it are ones that the real kernel takes.
@@ -22,8 +22,8 @@ class SplitMachine:
     whole: str
 
 
-def split(root: Path) -> SplitMachine:
-    """Writes the tree below `root`. Raises ValueError with fewer than two CPUs."""
+def split(root: Path, *, numa_nodes: int = 2) -> SplitMachine:
+    """Writes the tree below `root`, with one or two of them. Raises ValueError with fewer than two CPUs."""
     cpus = _ids(kernel.online_cpus())
     if len(cpus) < 2:
         raise ValueError("this machine has one CPU: it can't be split")
@@ -37,13 +37,15 @@ def split(root: Path) -> SplitMachine:
     for where in ("online", "present", "possible"):
         _write(root, f"cpu/{where}", kernel.online_cpus())
     memory = re.findall(r"^(MemTotal|MemFree):\s+(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    for node, members in enumerate(halves):
+    for node, members in enumerate(halves if numa_nodes == 2 else (cpus,)):
         _write(root, f"node/node{node}/cpulist", _text(members))
-        _write(root, f"node/node{node}/distance", ("10 20", "20 10")[node])
+        _write(root, f"node/node{node}/distance", ("10 20", "20 10")[node] if numa_nodes == 2 else "10")
         lines = (f"Node {node} {key}: {0 if node else value} kB" for key, value in memory)
         _write(root, f"node/node{node}/meminfo", "\n".join(lines))
-    for where, text in {"online": "0-1", "possible": "0-1", "has_cpu": "0-1", "has_memory": "0"}.items():
-        _write(root, f"node/{where}", text)
+    all_of_them = "0-1" if numa_nodes == 2 else "0"
+    for where in ("online", "possible", "has_cpu"):
+        _write(root, f"node/{where}", all_of_them)
+    _write(root, "node/has_memory", "0")
     return SplitMachine(root, (_text(halves[0]), _text(halves[1])), _text(cpus))
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from lab.standins.machines.in_memory import in_memory
 from tests.enforcer.bypass.following import HURRIED, Bypassed
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A short path: a unix socket's has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="numakin.") as made:
+    with tempfile.TemporaryDirectory(prefix="numakin.", dir=in_memory()) as made:
         yield Path(made)
 
 

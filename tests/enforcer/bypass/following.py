@@ -14,8 +14,11 @@ from typing import Any
 from enforcer.cli.status import NobodyAnswersError, ask
 from lab.standins.cri import CriRuntime
 from lab.standins.cri.cgroups import Cgroups
+from lab.standins.extender import Process
 from lab.standins.patience import PATIENCE_S, until
 from numakin.process.pulse import PULSE
+from tests import forked
+from tests.enforcer.command import command
 from tests.titled import children
 from tests.trees import sysfs
 
@@ -40,16 +43,20 @@ class Bypassed:
         self._node = ["--mode", "bypass", "--cri-socket", f"unix://{folder}/cri.sock", "--run-dir", str(self.run_dir)]
         self._node += ["--sysfs", str(self.sysfs), "--procfs", str(self.cgroups.procfs)]
         self._node += ["--node-name", "n1", "--metrics-listen", "", "--observe", "off"]
-        self._command = [sys.executable, "-m", *program, *self._node, "--log-format", "json"]
+        self._program, self._options = tuple(program), [*self._node, "--log-format", "json"]
         self._log = folder / "log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     def start(self, pulse: int | None = None) -> None:
         """pulse: where its signs of life go to, for a program without a supervisor."""
         handed = () if pulse is None else (pulse,)
         environment = os.environ | ({PULSE: str(pulse)} if handed else {})
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stderr=log, env=environment, pass_fds=handed)
+            if self._program == ENFORCER:
+                self._process = forked.enforcer(["run", *self._options], log, environment)
+            else:
+                command = [sys.executable, "-m", *self._program, *self._options]
+                self._process = subprocess.Popen(command, stderr=log, env=environment, pass_fds=handed)
         until(lambda: self.status().get("registered"), f"the runtime to be followed: {self._log.read_text()}")
 
     def stop(self) -> None:
@@ -82,8 +89,7 @@ class Bypassed:
 
     def doctor(self) -> tuple[int, dict[tuple[str, str], str]]:
         """Its exit status, and its last word on each topic by grade."""
-        words = [sys.executable, "-m", "enforcer", "doctor", "--json", *self._node]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = command("doctor", "--json", *self._node)
         return done.returncode, {(load["topic"], load["grade"]): load["text"] for load in json.loads(done.stdout)}
 
     def said(self, event: str) -> list[dict[str, str]]:

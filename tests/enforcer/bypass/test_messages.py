@@ -14,7 +14,9 @@ from numakin.wire import cri_pb2 as cri
 from numakin.wire import nri_pb2 as nri
 
 FOLDER = Path(__file__).parent / "recorded"
-LIVES = sorted(path.stem for path in FOLDER.glob("*-network.json"))
+LIVES = sorted(path.stem for name in ("network", "port") for path in FOLDER.glob(f"*-{name}.json"))
+NETWORKS = {"host-network": ("cart", []), "own-network": ("own", ["network"]), "host-port": ("exposed", ["network"])}
+"""Of each, its pod and the namespaces that it lists."""
 """Recorded while pods lived, each container pinned to CPU 1 (tests/e2e/lab/record.py)."""
 
 
@@ -65,7 +67,7 @@ class TestContainerd:
 class TestEveryRuntime:
     def test_a_pod_and_its_container_are_told_as_nri_would(self, name: str) -> None:
         pod, container = read(name)
-        assert pod.name == ("own" if name.endswith("own-network") else "cart")
+        assert pod.name == next(pod for network, (pod, _) in NETWORKS.items() if name.endswith(network))
         assert pod.annotations["group.numakin.io"] == "shop"
         assert container.pod_sandbox_id == pod.id
         assert (container.state, bool(container.pid)) == (nri.CONTAINER_RUNNING, True)
@@ -77,7 +79,8 @@ class TestEveryRuntime:
 
     def test_only_a_pod_with_a_network_of_its_own_lists_one(self, name: str) -> None:
         pod, _ = read(name)
-        assert [namespace.type for namespace in pod.linux.namespaces] == ["network"] * name.endswith("own-network")
+        listed = next(listed for network, (_, listed) in NETWORKS.items() if name.endswith(network))
+        assert [namespace.type for namespace in pod.linux.namespaces] == listed
 
 
 def asked(spec: dict, **resources: object) -> nri.Container:
@@ -117,6 +120,13 @@ def test_limits_of_none_are_not_set() -> None:
     resources = asked({"resources": {"cpu": cpu, "memory": {"limit": -1}}}, memory_limit_in_bytes=-1).linux.resources
     assert not resources.cpu.HasField("quota")
     assert not resources.memory.HasField("limit")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"pid": ' + "[" * 100_000])
+def test_information_that_is_none_leaves_what_the_status_says(text: str) -> None:
+    answer = cri.ContainerStatusResponse(info={"info": text})
+    answer.status.resources.linux.CopyFrom(cri.LinuxContainerResources(cpu_shares=2048))
+    assert pods.demand_of(container_of(cri.Container(id="c"), answer).linux.resources).cpu_milli == 2000
 
 
 def test_devices_are_told_by_their_numbers() -> None:

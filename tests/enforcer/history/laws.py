@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from numakin.placement.model.cpuset import CpuSet
@@ -15,10 +16,11 @@ def what_the_ledger_says_is_in_the_cgroups(truth: Truth) -> None:
     machine, occupancy = truth.node.machine, truth.node.agent.occupancy
     for key, living in truth.live.items():
         allocation = occupancy.allocations.get(key)
-        if living.uncertain or living.limit is not None or key in truth.node.behind:
+        if living.uncertain or living.limit is not None or key in truth.node.behind or key in truth.unheard():
             continue
         if living.foreign is not None:
-            assert truth.node.cpus(key) == living.foreign, f"{key} is another owner's"
+            there = (living.foreign & machine.all_cpus) or machine.all_cpus
+            assert truth.node.cpus(key) == there, f"{key} is another owner's"
         elif truth.released and living.opted_in:
             assert truth.node.cpus(key) == machine.all_cpus, f"{key} was released"
         elif living.opted_in or occupancy.rules.everyone:
@@ -30,16 +32,20 @@ def what_the_ledger_says_is_in_the_cgroups(truth: Truth) -> None:
 
 def each_is_known_and_nobody_else_is(truth: Truth) -> None:
     allocations = truth.node.agent.occupancy.allocations
-    assert truth.released or truth.live.keys() <= allocations.keys(), "one that runs is not known"
+    assert truth.released or truth.live.keys() - truth.unheard() <= allocations.keys(), "one that runs is not known"
     gone = allocations.keys() - truth.live.keys() - truth.failed.attempts.keys()
     assert not gone, f"{gone} are gone and hold CPUs"
     for key, living in truth.live.items():
-        if living.ours and not truth.released:
+        if living.ours and not truth.released and key in allocations:
             known = allocations[key]
             assert not known.externally_managed, f"{key} is disowned"
             assert known.reservation != key, f"{key} is taken for one that has not opted in"
     pods_with_room = {reservation.pod for reservation in truth.node.agent.occupancy.reservations.values()}
     assert pods_with_room <= truth.pods.keys(), "a pod that is gone holds room"
+
+
+def no_fault_of_ours_was_met(truth: Truth) -> None:
+    assert not truth.node.agent.records.counts["failed"], "see the log"
 
 
 def exclusive_is_exclusive(truth: Truth) -> None:
@@ -49,9 +55,13 @@ def exclusive_is_exclusive(truth: Truth) -> None:
     for key, own in truth.said.items():
         for other, living in truth.live.items():
             can_be_set = living.ours or (everyone and not living.anothers and not living.opted_in)
-            if living.pod.uid in truth.budgets and truth.said.get(other) == own and truth.of_one_pod(key, other):
+            if (
+                living.pod.uid in truth.budgets.keys() | truth.not_listed
+                and truth.said.get(other) == own
+                and truth.of_one_pod(key, other)
+            ):
                 continue
-            if other != key and can_be_set and other not in truth.node.behind:
+            if other != key and can_be_set and other not in truth.node.behind | truth.unheard():
                 there = truth.node.cpus(other)
                 assert own.isdisjoint(there), f"{key} has {own} for itself, and {other} runs on {there}"
 
@@ -64,6 +74,8 @@ def no_namespace_is_over_its_quota(truth: Truth) -> None:
 
 def no_pod_has_more_than_its_budget(truth: Truth) -> None:
     for uid, budget in truth.budgets.items():
+        if uid in truth.not_listed:
+            continue
         keys = [key for key in truth.said if truth.live[key].pod.uid == uid]
         own = {truth.said[key] for key in keys}
         whole_cores = any(truth.live[key].wish("cpus") == "exclusive-cores" for key in keys)
@@ -79,8 +91,10 @@ def who_is_narrowed_stays_within_the_other_owners_cpus(truth: Truth) -> None:
         if living.limit is None or living.uncertain:
             continue
         now = truth.node.cpus(key)
-        assert now <= living.limit, f"{key} is on CPUs {now}, and another owner gave it {living.limit}"
-        if key in truth.node.behind or key in truth.starting():
+        assert now <= living.limit or living.limit.isdisjoint(truth.node.machine.all_cpus), (
+            f"{key} is on CPUs {now}, and another owner gave it {living.limit}"
+        )
+        if key in truth.node.behind or key in truth.starting() or truth.node.machine is not truth.whole:
             continue
         left = truth.released or allocations[key].externally_managed
         said = living.limit if left else allocations[key].cpus
@@ -107,8 +121,8 @@ def who_has_cpus_has_those_that_are_meant(truth: Truth) -> None:
         return
     node, occupancy = truth.node.machine, truth.node.agent.occupancy
     for key, living in truth.live.items():
-        allocation = occupancy.allocations[key]
-        if not living.ours or not allocation.cpus or allocation.exclusive:
+        allocation = occupancy.allocations.get(key)
+        if not living.ours or allocation is None or not allocation.cpus or allocation.exclusive:
             continue
         reservation = occupancy.reservations[allocation.reservation]
         if allocation.open:
@@ -121,6 +135,42 @@ def who_has_cpus_has_those_that_are_meant(truth: Truth) -> None:
             continue
         pool = pools.shared(node, occupancy, reservation.let_out or reservation.numa_nodes)
         assert allocation.cpus in (pool, pool & reservation.cache_domain)
+
+
+def what_is_given_is_there(truth: Truth) -> None:
+    node, occupancy = truth.node.machine, truth.node.agent.occupancy
+    for key, living in truth.live.items():
+        allocation = occupancy.allocations.get(key)
+        if living.ours and allocation is not None:
+            assert allocation.cpus <= node.all_cpus, f"{key} has CPUs {allocation.cpus - node.all_cpus}, which are gone"
+            assert allocation.mems <= node.all_mems, f"{key} has memory on {allocation.mems - node.all_mems}, gone"
+    for reservation in occupancy.reservations.values():
+        there = node.cpu_nodes | node.all_mems
+        assert reservation.numa_nodes | reservation.let_out <= there, f"{reservation.key} is where nothing is"
+
+
+def who_must_not_be_moved_is_not_let_out(truth: Truth) -> None:
+    occupancy = truth.node.agent.occupancy
+    for key, living in truth.live.items():
+        stays = living.wish("move") == "never" or living.wish("policy") or living.wish("cpus") == "shared-stable"
+        if living.ours and stays and key in occupancy.allocations:
+            reservation = occupancy.reservations[occupancy.allocations[key].reservation]
+            assert not reservation.let_out, f"{key} is let out to NUMA nodes {reservation.let_out}"
+
+
+def free_devices_are_as_many_as_the_kubelet_says(truth: Truth) -> None:
+    node, told = truth.node.machine, dict[str, int]()
+    for (resource, mask), free in truth.node.agent.occupancy.live.devices.items():
+        assert not mask & ~(node.cpu_nodes | node.all_mems).mask, "devices near to NUMA nodes that are not there"
+        told[resource] = told.get(resource, 0) + free
+    assert +Counter(told) == +Counter(truth.devices)
+
+
+def whole_cores_are_whole(truth: Truth) -> None:
+    for key, own in truth.said.items():
+        if truth.live[key].ours and truth.live[key].wish("cpus") == "exclusive-cores":
+            cores = [truth.node.machine.core_of(cpu) for cpu in own]
+            assert all(core <= own for core in cores), f"{key} has CPUs {own}, which are no whole cores"
 
 
 def _while_told(law: Law) -> Law:
@@ -138,11 +188,16 @@ LAWS: tuple[Law, ...] = tuple(
     for law in (
         what_the_ledger_says_is_in_the_cgroups,
         each_is_known_and_nobody_else_is,
+        no_fault_of_ours_was_met,
         exclusive_is_exclusive,
         no_namespace_is_over_its_quota,
         no_pod_has_more_than_its_budget,
         who_is_narrowed_stays_within_the_other_owners_cpus,
         who_has_cpus_of_its_own_has_as_many_as_it_asks_for,
         who_has_cpus_has_those_that_are_meant,
+        whole_cores_are_whole,
+        what_is_given_is_there,
+        who_must_not_be_moved_is_not_let_out,
+        free_devices_are_as_many_as_the_kubelet_says,
     )
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 
+from enforcer.hook import relief as relief_rounds
 from numakin.placement.decide import relief
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand, PodBudget
@@ -17,7 +18,16 @@ from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.history.laws import LAWS
 from tests.enforcer.history.truth import MOST_PODS, NAMESPACES, VM, WISHES, Living, Truth
+from tests.enforcer.hook.changing import without
 from tests.enforcer.restarts import GIB, container, path_of, pod
+
+NOT_CREATED = ("has a conflict", "comes to nothing", "is undone")
+
+FATES = (*("runs",) * 6, "starts later", "is being created", "fails", *NOT_CREATED)
+"""What becomes of a creation."""
+
+CALM = relief_rounds.READINGS + 4
+"""Readings after which what is idle is cool, and its members at home: of a cache domain within a NUMA node, too."""
 
 
 class History(Truth):
@@ -77,6 +87,8 @@ class History(Truth):
         if not of or self.node.heard is None:
             return
         sandbox = self.pods[self.draw.choice(of)]
+        if any(self.live[key].pod.uid == sandbox.uid for key in self.node.creating):
+            return
         before = self.budgets[sandbox.uid]
         cpus = self.draw.choice((1, 2, 3, 4, 6))
         if cpus <= sum(own for _, own in before.slices) or cpus == before.cpus:
@@ -117,8 +129,8 @@ class History(Truth):
         self._answered()
 
     def a_container_comes(self) -> None:
-        """Or comes again, where one of that name has ended. It may fail at once, or be one that never is, since another
-        plugin's answer has failed its creation.
+        """Or comes again, where one of that name has ended. Its creation may take its time, or fail: over another plugin's
+        answer, or later, of which the runtime says nothing (CRI-O) or that it has stopped (containerd).
         """
         sandbox, name = self._a_pod(), self.draw.choice(("app", "app", "side"))
         taken = {(living.pod.uid, living.name) for living in self.live.values()}
@@ -131,14 +143,16 @@ class History(Truth):
         if (budget := self.budgets.get(sandbox.uid)) is not None:
             made.linux.resources.CopyFrom(_limited(budget.slice_of(name) or budget.cpus))
             made.linux.resources.cpu.cpus = claim
-        fate = self.draw.choice(("runs", "runs", "runs", "runs", "starts later", "fails", "never is"))
+        fate = self.draw.choice(FATES)
         again = (sandbox.uid, name) in self.never_created
         heard, lost = self.node.attached, self._often(0.05)
         if heard:
             self.failed.tried_again(sandbox.uid, name)
-        self.node.create(sandbox, made, listed=fate != "never is", lost=heard and lost)
-        if fate != "never is":
-            foreign = self.node.cpus(key) if claim or sandbox.runtime_handler == VM else None
+        listed, under_way = fate not in NOT_CREATED, fate == "is being created"
+        way = {"carried_out": fate != "has a conflict", "under_way": under_way}
+        self.node.create(sandbox, made, listed=listed, lost=heard and lost, **way)
+        if listed:
+            foreign = self.node.set_to(key) if claim or sandbox.runtime_handler == VM else None
             limit = None
             if self.node.within_others and foreign == self.wide() and sandbox.runtime_handler != VM and _is_in(sandbox):
                 foreign, limit = None, foreign
@@ -147,24 +161,32 @@ class History(Truth):
         elif heard:
             self.never_created.add((sandbox.uid, name))
         if fate == "runs":
-            self.node.begin(key)
+            self._begins(key)
         if fate == "fails":
             self._ended(key)
             self.node.fail(key)
-        if fate in ("never is", "fails") and heard:
+        if fate == "is undone" and self.node.heard is not None:
+            self.node.apply(self.node.heard.stop_container(sandbox, made))
+        elif (fate == "fails" or not listed) and heard:
             self.failed.attempts[key] = sandbox, name
         self._answered(written=not self._often(0.2))
 
+    def _begins(self, key: str) -> None:
+        """The start of one whose creation was under way when the enforcer came is the first that it hears of it."""
+        new = self.node.attached and key not in self.node.agent.occupancy.allocations
+        self.node.begin(key)
+        if not self.node.attached:
+            self.homes.pop(key, None)  # it has the cpuset of its creation, and nothing anywhere yet
+        if new:
+            self._shows(key)
+
     def _a_claim(self) -> CpuSet | None:
-        """Another owner's on a container that is created."""
+        """Another owner's on a container that is created, which is none of our pools."""
+        if self.node.machine is not self.whole:
+            return None
         if self._often(0.05):
             return self._anothers()
         return self.wide() if self._often(0.05) else None
-
-    def _is_managed(self, key: str) -> bool:
-        """Whether the enforcer takes another owner to set its cpuset."""
-        known = self.node.agent.occupancy.allocations.get(key)
-        return known is not None and known.externally_managed
 
     def a_container_starts(self) -> None:
         starting = self.starting()
@@ -175,8 +197,10 @@ class History(Truth):
             self.failed.attempts[key] = self.live[key].pod, self.live[key].name
             self._ended(key)
             self.node.fail(key)
+        elif key in self.node.creating and self._often(0.5):
+            self.node.finish(key)
         else:
-            self.node.begin(key)
+            self._begins(key)
         self._answered()
 
     def what_failed_is_removed(self) -> None:
@@ -189,8 +213,8 @@ class History(Truth):
         self._answered()
 
     def a_container_ends(self) -> None:
-        if self.live:
-            self._stop(self._a_container(), lost=self._often(0.1))
+        if key := self._a_container():
+            self._stop(key, lost=self._often(0.1))
             self._answered(written=not self._often(0.2))
 
     def a_pod_ends(self) -> None:
@@ -233,9 +257,9 @@ class History(Truth):
 
     def a_container_is_resized(self) -> None:
         """Whether or not the runtime has somebody to tell."""
-        if not self.live:
-            return
         key = self._a_container()
+        if not key:
+            return
         sandbox, running = self.node.running[key]
         if sandbox.uid in self.budgets:
             return
@@ -250,9 +274,9 @@ class History(Truth):
 
     def another_owner_writes(self) -> None:
         """Over the runtime, as the kubelet does."""
-        if not self.live or self.released:
-            return
         key, taken, heard = self._a_container(), self._anothers(), self.node.heard
+        if not key or self.released or self.node.machine is not self.whole:
+            return
         sandbox, running = self.node.running[key]
         if self.node.cpus(key) == taken:
             return
@@ -266,24 +290,35 @@ class History(Truth):
             living.foreign, living.uncertain, living.limit = taken, False, None
         else:
             living.uncertain = True  # an owner that keeps cpusets writes again once the enforcer is there
+            self.homes.pop(key, None)  # what it has now may be what a move would have given it
         self._answered(written=not self._often(0.2))
 
-    def a_member_is_moved(self) -> None:
-        """Written down first, then carried out; the enforcer may be killed between the two."""
+    def members_are_moved(self) -> None:
+        """One, or several that change places, written down first, then carried out; the enforcer may be killed between
+        the two. A runtime that takes no updates at any time gets them with an answer.
+        """
         if not self.node.attached or self.node.behind:
             return
-        reservations = sorted(key for key, it in self.node.agent.occupancy.reservations.items() if it.opted_in)
-        if not reservations:
+        occupancy = self.node.agent.occupancy
+        reservations = sorted(key for key, it in occupancy.reservations.items() if it.opted_in)
+        movers = self.draw.sample(reservations, min(self.draw.choice((1, 1, 2, 3, 4, 6)), len(reservations)))
+        if not movers:
             return
-        key, target = self.draw.choice(reservations), self.draw.choice([*self.node.machine.cpu_nodes])
-        source = str(self.node.agent.occupancy.reservations[key].numa_nodes)
-        way = local.Moves.Way(reservation=key, source=source, target=str(target))
-        offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, steps=[local.Moves.Step(ways=[way])])
-        before = self.node.agent.occupancy
-        updates = self.node.agent.moves.make(offer.steps[0], offer)
+        sources = [str(occupancy.reservations[key].numa_nodes) for key in movers]
+        targets = [*sources[1:], sources[0]]  # a ring
+        if len(movers) == 1 or self._often(0.5):
+            targets = [str(self.draw.choice([*self.node.machine.cpu_nodes])) for _ in movers]
+        step = local.Moves.Step(whole=len(movers) > 2)
+        for key, source, target in zip(movers, sources, targets, strict=True):
+            step.ways.add(reservation=key, source=source, target=target)
+        offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, steps=[step])
+        if not self.node.at_any_time:
+            self.node.agent.moves.later(offer)
+            return
+        updates = self.node.agent.moves.make(step, offer)
         end = self.draw.choice(("made", "made", "killed", "lost", "refused"))
         if end == "refused":
-            self._refused(offer.steps[0], updates, before)
+            self._refused(step, updates, occupancy)
             return
         self.node.push(updates, lost=end != "made")
         self._answered()
@@ -307,7 +342,11 @@ class History(Truth):
         if not self.node.attached:
             return
         self.released = not self.released
-        if self.released:
+        if self.released and not self.node.at_any_time:
+            self.node.agent.release()
+            self.node.recorder.write()
+            self._synchronize(lost=self._often(0.2))
+        elif self.released:
             self.node.release(lost_after=self.draw.randint(0, 3) if self._often(0.3) else None)
         else:
             self.node.agent.resume()
@@ -345,10 +384,28 @@ class History(Truth):
         else:
             relief_._call_home()
         end = self.draw.choice(("made", "made", "made", "killed", "lost"))
-        self.node.push(ledger.settle(), lost=end != "made")
+        self.node.tell(ledger.settle(), lost=end != "made")
         self._answered()
         if end == "killed":
             self.the_enforcer_is_killed()
+
+    def what_runs_gets_busy_or_idle(self) -> None:
+        """For a minute or more. Members are let out of what is hot, in steps, and all are at home once nothing is."""
+        if not self.node.attached or self.released:
+            return
+        agent, running = self.node.agent, self.live.keys() - {*self.starting()}
+        wanted = {key: self.draw.choice((0.0, 0.1, 1.0, 6.0)) for key in sorted(running)}
+        idle = self._often(0.4)
+        agent.relief._clock = lambda: self.now
+        for _ in range(CALM if idle else self.draw.choice((2, 4, CALM))):
+            self.now += 5.0
+            self.node.use(dict.fromkeys(self.live, 0.0) | ({} if idle else wanted), 5.0)
+            agent.refresh()
+            self.node.tell(agent.ledger.settle())
+        if idle:
+            out = [it.key for it in relief.members(agent.occupancy) if it.let_out]
+            assert not out, f"{out} are not called home though nothing is busy"
+        self._answered()
 
     def an_exclusive_one_comes_while_members_are_out(self) -> None:
         """Its CPUs may be those that they are let out to."""
@@ -366,7 +423,7 @@ class History(Truth):
         asks.pod_sandbox_id, asks.state = made.id, nri.CONTAINER_CREATED
         self.node.create(made, asks)
         self.live[key] = Living(made, "app", met=True)
-        self.node.begin(key)
+        self._begins(key)
         self._answered(written=not self._often(0.2))
 
     def _may_leave(self, key: str) -> bool:
@@ -377,8 +434,8 @@ class History(Truth):
 
     def a_container_ends_and_the_answer_is_not_carried_out(self) -> None:
         """The kernel refuses what it asks for, of which the runtime says nothing."""
-        if self.live and self.node.attached:
-            key = self._a_container()
+        key = self._a_container()
+        if key and self.node.attached:
             self._ended(key)
             self.node.stop(key, lost=True, hung_up=False, sandbox=False)
             self._answered()
@@ -393,15 +450,16 @@ class History(Truth):
         for _ in range(3):
             agent.read_back.begin()
             while True:
-                self.node.push([up for up in agent.read_back.step() if up.container_id not in refused])
+                self.node.tell([up for up in agent.read_back.step() if up.container_id not in refused])
                 if not agent.read_back.under_way:
                     break
-        for key, living in self.live.items():
-            allocation = agent.occupancy.allocations[key]
+        for key in sorted(self.live.keys() - self.unheard()):
+            living, allocation = self.live[key], agent.occupancy.allocations[key]
             may_be_set = living.ours or (self.node.rules.everyone and not living.anothers)
             if may_be_set and not allocation.externally_managed:
                 said = allocation.cpus or self.node.machine.all_cpus
                 told = key in agent.read_back.differences and agent.read_back.differences[key].lasts
+                told |= not allocation.cpus and key in self.node.behind  # what is open is read at Synchronize
                 assert told or self.node.cpus(key) == said, f"{key} is on {self.node.cpus(key)}, said to be on {said}"
                 if self.node.cpus(key) == said:
                     self.node.behind.discard(key)
@@ -411,12 +469,45 @@ class History(Truth):
         (self.node.empty if self.full else self.node.fill)()
         self.full = not self.full
 
+    def cpus_or_numa_nodes_come_or_go(self) -> None:
+        """Whether or not an enforcer is there to see it. The machine's first two cores stay."""
+        if not self.node.unified:
+            return
+        whole = self.whole
+        cores = sorted({whole.core_of(cpu) for cpu in whole.cpus}, key=lambda core: core.lowest)
+        gone, offline = NumaSet(), CpuSet()
+        if self._often(0.7):
+            others = [*whole.cpu_nodes][1:]
+            gone = NumaSet.of(node for node in others if self._often(0.2))
+            share = self.draw.choice((0.0, 0.1, 0.3, 0.9))
+            offline = CpuSet.of(cpu for core in cores[2:] if self._often(share) for cpu in core)
+            if self._often(0.3):  # SMT is switched off
+                offline = CpuSet.of(cpu for core in cores for cpu in [*core][1:])
+        self.node.becomes(without(whole, offline, gone=gone) if gone or offline else whole, lost=self._often(0.15))
+        lost = {self.live[key].pod.uid for key, cpus in self.stable.items() if not cpus <= self.node.machine.cpus}
+        self.stable = {key: cpus for key, cpus in self.stable.items() if self.live[key].pod.uid not in lost}
+        self._answered(written=not self._often(0.2))
+
+    def the_kubelet_tells_of_devices(self) -> None:
+        """Free ones, by the NUMA node they are near to, which may be one that is not there."""
+        if self.node.attached:
+            said = local.Devices()
+            for node in [*self.whole.cpu_nodes, 7]:
+                said.free.add(
+                    resource=self.draw.choice(("gpu", "nic")), numa_nodes=str(node), free=self.draw.randint(0, 3)
+                )
+            self.node.agent.ledger.take_devices(said)
+            self.devices = {}
+            for row in said.free:
+                self.devices[row.resource] = self.devices.get(row.resource, 0) + row.free
+
     def time_passes(self) -> None:
         if self.node.attached:
             self.node.agent.refresh()
             self.node.agent.prepare()
-            self.node.push(self.node.agent.ledger.settle())
-            self.node.push(self.node.agent.moves.second_best.improve())
+            self.node.tell(self.node.agent.ledger.settle())
+            if self.node.at_any_time:
+                self.node.push(self.node.agent.moves.second_best.improve())
             self._answered()
 
     def the_enforcer_is_killed(self) -> None:
@@ -427,6 +518,7 @@ class History(Truth):
             living.met &= living.noted
         self.unwritten = False
         self.stable.clear()
+        self.devices.clear()
         self.node.kill()
 
     def the_enforcer_starts(self) -> None:
@@ -441,13 +533,18 @@ class History(Truth):
 
     def all_was_told_and_one_restarts(self) -> None:
         """Which changes nothing."""
-        if not self.node.attached or self.node.behind or self.released or self.starting() or self.failed.attempts:
+        if not self.node.attached or self.released or self.starting() or self.failed.attempts:
             return
-        self.node.push(self.node.agent.ledger.settle())  # as every few seconds: a pod that is gone is in no cache
+        self.node.tell(self.node.agent.ledger.settle())  # as every few seconds: a pod that is gone is in no cache
+        self._take_what_waits()
+        self._answered()
+        if self.node.behind:
+            return
         before, cgroups = self.node.agent.occupancy, dict(self.node.cgroups)
         second_best = [key for key in self.live if self._is_second_best(key)]
         if self._often(0.7):
             self.node.recorder.write()
+            self.devices.clear()
             self.node.kill()
             self.node.start(joined=False)
         updates = self._synchronize()
@@ -501,7 +598,7 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1, History.a_pod_with_a_budget_is_resized),
         (1, History.the_extender_tells_of_a_budget),
         (1, History.another_owner_writes),
-        (5, History.a_member_is_moved),
+        (5, History.members_are_moved),
         (0.3, History.an_operator_releases_or_resumes),
         (0.5, History.the_run_folder_fills_or_empties),
         (2, History.time_passes),
@@ -513,6 +610,9 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1, History.a_container_ends_and_the_answer_is_not_carried_out),
         (1.5, History.cgroups_are_read_back),
         (1.5, History.an_exclusive_one_comes_while_members_are_out),
+        (1.5, History.what_runs_gets_busy_or_idle),
+        (1.5, History.cpus_or_numa_nodes_come_or_go),
+        (1, History.the_kubelet_tells_of_devices),
     )
 }
 """How often each happens, relative to the others."""

@@ -12,9 +12,10 @@ from pathlib import Path
 from random import Random
 from typing import Self
 
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
+from numakin.placement.state import pools
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import Restarting, container
@@ -29,6 +30,7 @@ MACHINES = (
     machine("NUMA nodes of two caches", ["0-7", "8-15"], [16, 16], caches=["0-3", "4-7", "8-11", "12-15"]),
     machine("four threads a core", ["0-7", "8-15"], [16, 16], threads=["0-3", "4-7", "8-11", "12-15"]),
     machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]),
+    machine("two sockets", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8], sockets=["0-7", "8-15"]),
 )
 
 NAMESPACES = ("shop", "bank")
@@ -39,7 +41,7 @@ WISHES: Mapping[str, tuple[float, tuple[str, ...]]] = {
     "policy": (0.2, ("restricted", "single-numa-node", "none")),
     "span": (0.2, ("cache",)),
     "memory": (0.3, ("bind", "prefer")),
-    "move": (0.3, ("cpus-and-memory",)),
+    "move": (0.3, ("cpus-and-memory", "cpus-and-memory", "never")),
 }
 """How often a pod that opts in has an annotation, and which values."""
 
@@ -105,14 +107,17 @@ VM = "kata"
 
 
 class Truth:
-    """Use as a context manager. draw: whence a step takes what it draws."""
+    """Use as a context manager. draw: whence a step takes what it draws. whole: the machine when all of it is there.
+    not_listed: uids of pods of which a container's creation was under way when an enforcer came. homes: the NUMA nodes that members who share CPUs were last written down to be on. devices: by resource, how many
+    the kubelet said to be free since the enforcer's start. now: seconds.
+    """
 
     def __init__(self, seed: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="numakin.", dir="/dev/shm" if SHM.is_dir() else None)
         self.draw = Random(seed)
         draw, run_dir = self.draw, Path(self._folder.name) / "run"
         run_dir.mkdir()
-        on = draw.choice(MACHINES)
+        self.whole = on = draw.choice(MACHINES)
         self.limit = draw.choice((None, None, 3, 6))
         self.most = draw.randint(3, MOST_CONTAINERS)
         rules = Rules(
@@ -121,7 +126,15 @@ class Truth:
             max_exclusive_cpus_per_namespace=self.limit,
         )
         reserved = self._some_reserved(on.cpus)
-        self.node = Restarting(on, run_dir, rules=rules, reserved=reserved, within_others=draw.random() < 0.5)
+        self.node = Restarting(
+            on,
+            run_dir,
+            rules=rules,
+            reserved=reserved,
+            within_others=draw.random() < 0.5,
+            unified=draw.random() < 0.6,
+            at_any_time=draw.random() < 0.6,
+        )
         self.count = 0
         self.pods: dict[str, nri.PodSandbox] = {}
         self.live: dict[str, Living] = {}
@@ -131,6 +144,10 @@ class Truth:
         self.budgets: dict[str, PodBudget] = {}
         self.told: set[str] = set()
         self.stable: dict[str, CpuSet] = {}
+        self.not_listed: set[str] = set()
+        self.homes: dict[str, NumaSet] = {}
+        self.devices: dict[str, int] = {}
+        self.now = 0.0
         self.unwritten = self.full = self.released = False
 
     def __enter__(self) -> Self:
@@ -152,19 +169,31 @@ class Truth:
         return self.pods[self.draw.choice(sorted(self.pods))] if self.pods else None
 
     def _a_container(self) -> str:
-        return self.draw.choice(sorted(self.live))
+        """One that the runtime lists, and the enforcer, where there is one, knows; "" where there is none."""
+        listed = sorted(self.live.keys() - self.unheard())
+        return self.draw.choice(listed) if listed else ""
 
     def _is_second_best(self, key: str) -> bool:
-        """Whether a member has less than it asked for, or is on more NUMA nodes than one."""
+        """Whether a member has less than it asked for, or is on more NUMA nodes than one, or is not narrowed yet."""
         occupancy, living = self.node.agent.occupancy, self.live[key]
         allocation = occupancy.allocations[key]
         if not living.ours:
-            return False
+            return living.uncertain or (living.limit is not None and allocation.externally_managed)
         shares = "exclusive" in living.wish("cpus") and not allocation.exclusive
         return shares or not allocation.placed or len(occupancy.reservations[allocation.reservation].numa_nodes) > 1
 
+    def _is_managed(self, key: str) -> bool:
+        """Whether the enforcer takes another owner to set its cpuset."""
+        known = self.node.agent.occupancy.allocations.get(key)
+        return known is not None and known.externally_managed
+
     def starting(self) -> list[str]:
         return sorted(key for key in self.live if self.node.running[key][1].state == nri.CONTAINER_CREATED)
+
+    def unheard(self) -> set[str]:
+        """Containers that do not run yet, and whose creation was under way when the enforcer came, or is."""
+        known = self.node.agent.occupancy.allocations if self.node.agent is not None else {}
+        return self.node.creating | {key for key in self.starting() if key not in known}
 
     def _anothers(self) -> CpuSet:
         """The machine's second and last CPU, which no pool of several NUMA nodes is."""
@@ -181,7 +210,9 @@ class Truth:
         self.node.stop(key, lost=lost, sandbox=False)
 
     def _ended(self, key: str) -> None:
-        del self.live[key]
+        gone = self.live.pop(key)
+        if key in self.node.creating:
+            self.never_created.add((gone.pod.uid, gone.name))
         self.said.pop(key, None)
 
     def _remove(self, key: str) -> None:
@@ -201,6 +232,8 @@ class Truth:
         if not self.node.attached:
             self.unwritten |= self.node.agent is not None
             self.stable.clear()
+            if self.node.agent is not None:
+                self.homes.clear()
             return
         if written:
             self.node.recorder.write()
@@ -212,27 +245,79 @@ class Truth:
         there = self.live.keys() - self.node.behind  # who was never given it has nothing to keep
         stable = {key: held[key].cpus for key in there if key in held and held[key].stable}
         self.stable = stable | {key: cpus for key, cpus in self.stable.items() if key in stable}
+        reservations = self.node.agent.occupancy.reservations
+        halfway = {self.live[key].pod.uid for key in self.live.keys() & self.node.behind}
+        shares = (key for key in self.live if key in held and held[key].placed and not held[key].exclusive)
+        homes = {key: reservations[held[key].reservation].numa_nodes for key in shares if written}
+        self.homes = {
+            key: home
+            for key, home in homes.items()
+            if len(home) == 1 and not held[key].stable and self.live[key].pod.uid not in halfway
+        }
         self.said = {key: held[key].exclusive for key in self.live if key in held and held[key].exclusive}
 
     def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
-        """Nobody else's container is touched, and what failed is not known any more."""
-        for living in self.live.values():
-            if not living.met and not living.opted_in and self.node.rules.everyone:
-                living.uncertain = living.foreign is not None  # a cpuset may look like one that we keep it to
+        """Nobody else's container is touched, and what failed is not known any more. Who was left to another owner by an
+        update that was lost has what it had: nothing tells that from the other owner's later word. Who has none of its
+        CPUs any more has no home either.
+        """
+        everything = self.node.machine.all_cpus
+        gone = {key for key in self.homes if key in self.live and self.node.set_to(key)}
+        gone = {key for key in gone if self.node.set_to(key).isdisjoint(everything)}
+        self.homes = {key: home for key, home in self.homes.items() if key not in gone}
+        for key in self.live.keys() & self.node.behind:
+            self.live[key].uncertain |= self.live[key].limit is not None and self._is_managed(key)
         updates = self.node.synchronize(lost=lost)
-        allocations = self.node.agent.occupancy.allocations
-        for key, living in self.live.items():
-            managed = key in allocations and allocations[key].externally_managed
-            if living.limit is not None:
-                left = living.uncertain and managed
-                living.foreign, living.limit = (self.node.cpus(key), None) if left else (None, living.limit)
-                living.uncertain = False
-                continue
-            if living.uncertain or (living.foreign is None and not living.met and managed):
-                living.foreign, living.uncertain = self.node.cpus(key) if managed else None, False
+        for key in self.live.keys() - self.node.creating:
+            self._shows(key)
+        for key in self.node.creating:
+            self.live[key].met = self.live[key].noted = False
+            self.not_listed.add(self.live[key].pod.uid)
+        for key, home in self.homes.items():
+            self._is_at_home(key, home)
         told = {update.container_id for update in updates}
         touched = [key for key in told if key in self.live and self.live[key].foreign is not None]
         assert not touched, f"{touched} are another owner's"
         self.failed.attempts.clear()
         self._answered()
         return updates
+
+    def _shows(self, key: str) -> None:
+        """What the enforcer, which has just met the container, takes it for."""
+        living, known = self.live[key], self.node.agent.occupancy.allocations.get(key)
+        managed = known is not None and known.externally_managed
+        if living.limit is not None and not living.met and self._looks_ours(living.limit):
+            living.foreign, living.limit = living.limit, None
+        may_be_ours = living.opted_in or self.node.rules.everyone
+        if living.foreign is not None and not living.met and may_be_ours and self._looks_ours(living.foreign):
+            living.uncertain = True
+            if self.released:
+                return  # nothing is taken for ours or for another owner's
+        if not living.met and not living.opted_in and self.node.rules.everyone:
+            living.uncertain = living.foreign is not None  # a cpuset may look like one that we keep it to
+        if living.limit is not None:
+            left = living.uncertain and managed
+            living.foreign, living.limit = (self.node.set_to(key), None) if left else (None, living.limit)
+            living.uncertain = False
+        elif living.uncertain or (living.foreign is None and not living.met and managed):
+            living.foreign, living.uncertain = self.node.set_to(key) if managed else None, False
+
+    def _looks_ours(self, cpus: CpuSet) -> bool:
+        """Whether what is there of another owner's cpuset is a pool, or all CPUs, while some are offline."""
+        node, occupancy = self.node.machine, self.node.agent.occupancy
+        there = cpus & node.all_cpus
+        pool = pools.shared(node, occupancy, node.nodes_of(there))
+        domains = (pool & CpuSet(mask) for masks in node.cache_domains.values() for mask in masks)
+        return node is not self.whole and (not there or node.cpus <= there or there in (pool, *domains))
+
+    def _is_at_home(self, key: str, home: NumaSet) -> None:
+        """A member that was on one NUMA node is there still, where that has CPUs for it."""
+        living, node, occupancy = self.live.get(key), self.node.machine, self.node.agent.occupancy
+        if living is None or not living.ours or self.released or not home <= node.cpu_nodes:
+            return
+        of_pod = {other for other, it in self.live.items() if it.pod.uid == living.pod.uid}
+        if key not in occupancy.allocations or not of_pod <= self.homes.keys():
+            return  # one of its pod's that was not there, or had no home, may take it along
+        reservation = occupancy.reservations[occupancy.allocations[key].reservation]
+        if pools.shared(node, occupancy, home):
+            assert reservation.numa_nodes == home, f"{key} was on NUMA node {home}, and is on {reservation.numa_nodes}"

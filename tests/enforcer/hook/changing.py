@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -24,8 +25,14 @@ def without(machine: Machine, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()
             )
             for node in kept
         ),
-        cores=tuple(core & online for core in machine.cores if core & online),
+        cores=_left(machine.cores, online),
+        caches=_left(machine.caches, online),
+        sockets=_left(machine.sockets, online),
     )
+
+
+def _left(groups: Iterable[CpuSet], online: CpuSet) -> tuple[CpuSet, ...]:
+    return tuple(group & online for group in groups if group & online)
 
 
 def becomes(world: World, machine: Machine) -> None:

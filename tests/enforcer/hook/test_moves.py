@@ -159,6 +159,17 @@ def test_of_two_exclusive_ones_that_were_to_change_places_none_has_the_others_cp
     assert all(as_the_ledger_has_it(world).values())
 
 
+def test_who_moved_to_where_an_exclusive_one_stayed_that_has_all_of_it_comes_back_with_it(world: World) -> None:
+    """On the NUMA node that it moved to nothing is left to share."""
+    run(world, "a", "0")
+    run(world, "b", "1", cpus="exclusive", cpus_asked=8)
+    before, (step,) = world.agent.occupancy, offer([("a", "0", "1"), ("b", "1", "0")]).steps
+    step.whole = True
+    taken_back(world, step, ["b"], before)
+    assert all(as_the_ledger_has_it(world).values())
+    assert {name: world.cpus(name) for name in "ab"} == {"a": ON["0"], "b": ON["1"]}
+
+
 @pytest.mark.parametrize(
     ("whole", "beside", "goes"),
     [(False, "1", False), (True, "1", True), (True, "0", False)],

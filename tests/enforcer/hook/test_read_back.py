@@ -50,6 +50,16 @@ def test_an_update_that_was_lost_is_asked_for_once_more(stuck: World) -> None:
     assert stuck.agent.records.counts["differs"] == 0
 
 
+def test_one_that_the_runtime_has_not_been_asked_for_yet_was_not_refused(stuck: World) -> None:
+    held = stuck.agent.occupancy.allocations["web"]
+    stuck.agent.moves.take_along([pods.update("web", held.cpus, held.mems)])
+    assert read(stuck, 9) == []
+    assert stuck.agent.records.counts["differs"] == 0
+    stuck.agent.moves.unsent_updates()  # an answer took them along
+    assert read(stuck, 9) == ["web"]
+    assert stuck.agent.records.counts["differs"] == 1
+
+
 def test_exclusive_cpus_that_another_one_still_has_are_not_called_exclusive(stuck: World) -> None:
     own = stuck.agent.occupancy.allocations["own"].exclusive
     assert reasons(stuck, "own")["exclusive CPUs"] == f"CPUs {own} are shared with nobody, 1 containers leave them"

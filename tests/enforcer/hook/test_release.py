@@ -94,6 +94,27 @@ def test_one_that_ends_meanwhile_is_not_waited_for(older: Host) -> None:
     assert older.answers == [{"released": 1, "failed": [], "error": ""}]
 
 
+def test_what_a_cgroup_shows_counts_while_the_runtime_has_not_registered_us_again(older: Host) -> None:
+    older.release()
+    older.synchronizes("a", "b")
+    older.attached = False
+    older.world.apply(older.updates)
+    older.passes(1.0)
+    assert older.answers == [{"released": 2, "failed": [], "error": ""}]
+
+
+def test_one_that_is_not_listed_is_waited_for_until_the_runtime_has_registered_us_again(older: Host) -> None:
+    older.release()
+    assert older.synchronizes("b") == ["b"]
+    older.world.apply(older.updates)
+    older.attached = False
+    older.passes(1.0)
+    assert older.answers == []
+    older.attached = True
+    older.passes(1.0)
+    assert older.answers == [{"released": 1, "failed": [], "error": ""}]
+
+
 def test_what_the_runtime_does_not_carry_out_is_named_when_the_time_is_over(older: Host) -> None:
     older.release()
     older.synchronizes("a", "b")

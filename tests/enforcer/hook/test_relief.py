@@ -78,6 +78,13 @@ def test_as_few_leave_as_it_takes(node: BusyNode) -> None:
     assert {node.cpusets[name] for name in set(names) - node.out()} == {HOME}
 
 
+def test_where_few_cpus_are_shared_all_leave(node: BusyNode) -> None:
+    names = members(node, 4)
+    node.create("own", 2, cpus="exclusive", group="web")
+    node.work(busy([*names, "own"]), 3)
+    assert node.out() == set(names)
+
+
 def test_one_burst_of_five_seconds_lets_nobody_out(node: BusyNode) -> None:
     names = members(node, 10)
     node.work(busy(names), 1)
@@ -189,6 +196,15 @@ def test_members_come_home_once_it_was_cool_for_a_minute(node: BusyNode) -> None
     assert (node.out(), node.hot()) == (set(), set())
     assert {node.cpusets[name] for name in names} == {HOME}
     assert node.agent.records.counts["let out"] == node.agent.records.counts["home again"] == len(out)
+
+
+def test_a_container_whose_start_failed_keeps_no_domain_hot(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.agent.create_container(pod("failed", group="web"), container("failed", 0.05))
+    node.work(busy(names), 3)
+    assert node.out()
+    node.work({}, MINUTE + 1)
+    assert (node.out(), node.hot()) == (set(), set())
 
 
 def test_a_minute_that_is_interrupted_begins_anew(node: BusyNode) -> None:

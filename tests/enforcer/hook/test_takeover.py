@@ -81,6 +81,22 @@ def test_one_that_starts_pinned_after_a_release_is_given_the_whole_machine(world
         assert agent.post_start_container(member("a"), made) == []
 
 
+def test_one_that_starts_open_after_a_release_is_given_the_whole_machine_by_the_answer_that_brings_it(
+    world: World,
+) -> None:
+    """It was being created. Such an answer has what is due by then."""
+    world.create(member("own", cpus="exclusive"), container("own", 2))
+    open_one, made = member("open"), container("open", 15)
+    world.create(open_one, made)
+    made.linux.resources.cpu.cpus = world.cpus("open")
+    assert world.cpus("open") != "0-15"
+    agent = world.started()
+    agent.release()
+    agent.moves.take_along(agent.post_start_container(open_one, made))
+    world.apply(agent.moves.unsent_updates())
+    assert world.cpus("open") == "0-15"
+
+
 def test_another_owners_container_that_starts_after_a_release_keeps_its_cpuset(world: World) -> None:
     world.agent.release()
     assert starts(world, "a", cpuset=(CpuSet.parse("2-3"), NumaSet.parse("0-1"))) == []

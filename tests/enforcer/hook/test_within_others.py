@@ -73,6 +73,16 @@ def test_it_follows_its_pool_and_is_never_placed_anew(world: World) -> None:
     assert "a" not in world.agent.ledger.requests
 
 
+def test_its_pods_next_container_may_be_wider_but_does_not_widen_it_beyond_the_other_owners(world: World) -> None:
+    confined(world, "a", "0-14")
+    side = container("side", cpus=12)
+    side.name = "side"
+    world.create(member("a"), side)
+    assert world.cpus("side") == MACHINE
+    assert world.cpus("a") == "0-14"
+    assert world.agent.ledger.settle() == []
+
+
 def test_where_its_home_goes_it_is_narrowed_to_another_within_the_same(world: World) -> None:
     made = confined(world, "a", MACHINE)
     home = CpuSet.parse(world.cpus("a"))

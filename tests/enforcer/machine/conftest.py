@@ -3,6 +3,9 @@ from pathlib import Path
 import pytest
 
 from lab.standins.machines import MACHINES, write_sysfs
+from tests.trees import tmp_path
+
+__all__ = ["tmp_path"]
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Any machine that is written reads back, and any content of a file is a machine or an error of ours."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from enforcer.machine.errors import MachineError
 from enforcer.machine.sysfs import read_machine
 from lab.standins.machines import MACHINES, Description, write_sysfs
+from lab.standins.machines.in_memory import in_memory
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.topology import Machine, NumaNode
 from tests.enforcer.machine.sysfs_files import CPU, NODE
@@ -49,10 +51,10 @@ def descriptions(draw: st.DrawFn) -> Description:
 
 @settings(max_examples=30, deadline=None)
 @given(descriptions())
-def test_any_machine_that_is_written_reads_back(tmp_path_factory, description: Description):
-    folder = tmp_path_factory.mktemp("drawn")
-    write_sysfs(description, folder)
-    assert read_machine(folder, "drawn") == description.machine
+def test_any_machine_that_is_written_reads_back(description: Description):
+    with tempfile.TemporaryDirectory(prefix="numakin.", dir=in_memory()) as folder:
+        write_sysfs(description, Path(folder))
+        assert read_machine(Path(folder), "drawn") == description.machine
 
 
 FILES_THAT_MATTER = (

@@ -38,8 +38,8 @@ class Node:
         )
         (folder / "memory_manager_state").write_text(json.dumps({"policyName": memory, "checksum": 4046314163}))
 
-    def findings(self, **options: str) -> list[tuple[str, str]]:
-        config = Config(procfs=str(self.procfs), podresources_socket="off", **options)
+    def findings(self) -> list[tuple[str, str]]:
+        config = Config(procfs=str(self.procfs), podresources_socket="off")
         return [(entry.grade, entry.text.split(":")[0]) for entry in examine(config) if entry.topic == "kubelet"]
 
 
@@ -68,12 +68,6 @@ def test_the_root_folder_is_the_kubelets_own(node: Node, words, root_dir) -> Non
 def test_one_that_is_not_seen_is_looked_for_in_the_nodes_file_system(node: Node) -> None:
     node.state(node.procfs / "1/root/var/lib/kubelet", "static")
     assert managers(node.procfs) is not None
-
-
-def test_what_the_operator_says_goes_before_the_command_line(node: Node) -> None:
-    root = node.process(30, "kubelet", "--root-dir=/data/kubelet")
-    node.state(root / "elsewhere", "static")
-    assert managers(node.procfs, "/elsewhere") == Managers("static", "None", root / "elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from enforcer.observer.in_words import in_words
 from enforcer.observer.traffic_loop import TrafficView
-from numakin.placement.traffic.graph import Graph, Key, Rate
+from numakin.placement.traffic.graph import Amount, Graph, Key
 
-EDGES = Graph({Key("a", "b", "tcp"): Rate(1.0, 1.0), Key("b", "a", "tcp"): Rate(1.0, 1.0)})
+EDGES = Graph({Key("a", "b", "tcp"): Amount(1.0, 1.0), Key("b", "a", "tcp"): Amount(1.0, 1.0)})
 SEEN = TrafficView("cgroup_skb", programs="built ahead")
 LEARNED = TrafficView("cgroup_skb, wakeups", graph=EDGES, programs="built ahead", learned_at=96.0)
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from enforcer.settings import policy_options
 from enforcer.settings.config import Config, ConfigError, merged
+from numakin.placement.model.rules import Rules
 
 
 def test_flags_beat_the_environment_and_the_environment_beats_the_file() -> None:
@@ -17,7 +19,7 @@ def test_what_nobody_says_has_its_default() -> None:
 
 
 def test_a_configuration_survives_its_way_to_the_observer() -> None:
-    config = Config(node_name="n1", reserved_cpus="0-1", heartbeat_s=2.5)
+    config = Config(node_name="n1", reserved_cpus="0-1", window_s=2.5)
     assert Config.from_json(config.to_json()) == config
 
 
@@ -27,10 +29,10 @@ def test_a_configuration_survives_its_way_to_the_observer() -> None:
         ("node-nam = 'x'", "drop-in: unknown key 'node-nam'; known: mode, nri-socket, "),
         ("= 1", "drop-in: not TOML: "),
         ("extender = 5", "drop-in: extender: 5 is not text"),
-        ("heartbeat-s = 'soon'", "drop-in: heartbeat-s: 'soon' is not a number"),
-        ("heartbeat-s = 0", "heartbeat-s: 0.0 is not allowed; allowed: 0.1 to 60 seconds"),
+        ("window-s = 'soon'", "drop-in: window-s: 'soon' is not a number"),
+        ("window-s = 0", "window-s: 0.0 is not allowed; allowed: 1 to 600 seconds"),
         ("plugin-index = '7'", "plugin-index: '7' is not allowed; allowed: two digits"),
-        ("plugin-name = 'a/b'", "plugin-name: 'a/b' is not allowed; allowed: letters, digits, '_', '.', '+' and '-'"),
+        ("policy-options = 'span'", "policy-options: 'span' is not allowed; allowed: prefer-closest-numa-nodes, max-"),
         ("extender = 'host'", "extender: 'host' is not allowed; allowed: HOST:PORT, up to 5 of them with commas "),
         ("extender = 'a:1,b'", "extender: 'a:1,b' is not allowed; "),
         ("extender = 'a:1,a:2,a:3,a:4,a:5,a:6'", "extender: 'a:1,a:2,a:3,a:4,a:5,a:6' is not allowed; "),
@@ -56,5 +58,23 @@ def test_a_bad_option_is_refused_by_name(text: str, message: str) -> None:
 
 
 def test_a_bad_environment_variable_is_named() -> None:
-    with pytest.raises(ConfigError, match="environment variable NUMAKIN_HEARTBEAT_S: 'x' is not a number"):
-        merged({}, {"NUMAKIN_HEARTBEAT_S": "x"})
+    with pytest.raises(ConfigError, match="environment variable NUMAKIN_WINDOW_S: 'x' is not a number"):
+        merged({}, {"NUMAKIN_WINDOW_S": "x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", Rules()),
+        ("prefer-closest-numa-nodes=false", Rules(prefer_closest_numa_nodes=False)),
+        ("max-allowable-numa-nodes=12,align-by-socket=true", Rules(max_allowable_numa_nodes=12, align_by_socket=True)),
+        ("distribute-cpus-across-numa", Rules(distribute_cpus_across_numa=True)),
+        ("distribute-cpus-across-cores", Rules(distribute_cpus_across_cores=True)),
+        ("shared-pool=all,span=cache", Rules(everyone=True, within_caches=True)),
+        ("max-exclusive-cpus-per-namespace=0", Rules(max_exclusive_cpus_per_namespace=0)),
+    ],
+)
+def test_policy_options_are_what_they_say(text: str, expected: Rules) -> None:
+    assert policy_options.rules(Config(policy_options=text).policy_options) == expected
+    assert not policy_options.within_others(text)
+    assert policy_options.within_others(f"within-others,{text}")

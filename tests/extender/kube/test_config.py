@@ -3,6 +3,8 @@
 import datetime as dt
 import re
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,12 @@ from tests.certificates import Authority, Mount, as_on_python_3_13, needed
 
 def test_without_a_word_there_is_no_api_server():
     assert connect("", {}) is None
+
+
+def test_who_has_no_api_server_does_not_load_its_client():
+    program = "import sys, extender.main; print('kubernetes' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_a_service_host_without_an_account_is_none_either():

@@ -18,6 +18,7 @@ from extender.kube.namespaces import namespaces
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
 from extender.kube.objects.grouprows import affinity_groups
 from extender.kube.objects.nrt import topology
+from extender.kube.objects.told_kinds import KINDS
 from extender.kube.policy_rows import policies
 from extender.kube.publish import Desired, Publisher, Unwanted
 from extender.kube.readers import Forbidden, Readers
@@ -29,6 +30,7 @@ from lab.standins.apiserver import ApiServer
 from lab.standins.patience import until
 from numakin.placement.state.occupancy import Occupancy
 from tests.cluster.rights import Right, granted
+from tests.extender.kube.objects.defined import BUILT_IN, defined
 from tests.extender.kube.objects.published import MACHINE
 from tests.lab.standins.apiserver.recorded import exchanges
 from tests.manifests.rendered import files, one
@@ -50,7 +52,7 @@ Works = Callable[[Api, Site], bool]
 """Does with these rights what a right is for; whether that came about."""
 
 
-def watches(resource: Callable[[], Resource[Any]]) -> Works:
+def watches(resource: Callable[[], Resource[Any]], name: str = "") -> Works:
     def works(api: Api, site: Site) -> bool:
         watcher = ListWatch(api, resource(), lambda _changes: None, threads=threads())
         watcher.start()
@@ -59,6 +61,7 @@ def watches(resource: Callable[[], Resource[Any]]) -> Works:
         watcher.stop()
         return watching
 
+    works.__name__ += name
     return works
 
 
@@ -150,6 +153,11 @@ USES: Mapping[Right, Works] = {
     **{Right("", "nodes", verb): watches(nodes) for verb in ("list", "watch")},
     **{Right("", "services", verb): watches(services) for verb in ("list", "watch")},
     **{Right("networking.k8s.io", "networkpolicies", verb): watches(policies) for verb in ("list", "watch")},
+    **{
+        Right(kind.group, kind.plural, verb): watches(kind.resource, kind.plural)
+        for kind in KINDS
+        for verb in ("list", "watch")
+    },
     **{Right("", "namespaces", verb): watches(namespaces) for verb in ("list", "watch")},
     **{Right("numakin.io", "affinitygroups", verb): watches(affinity_groups) for verb in ("list", "watch")},
     Right("", "events", "create"): events(1),
@@ -178,6 +186,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
         requests = [each["request"] for each in exchanges("05-nrt-crd") if each["request"]["method"] == "POST"]
         server.define(json.loads(requests[-1]["body"]))
+        for kind in KINDS:
+            if kind.group not in BUILT_IN:
+                server.define(defined(kind))
         server.create("v1", "namespaces", {"metadata": {"name": NAMESPACE}})
         server.create_pod("cart-1", "shop")
         yield Site(server, tmp_path)

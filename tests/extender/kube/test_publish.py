@@ -15,9 +15,12 @@ from lab.standins.apiserver.faults import Answer, Cut
 from lab.standins.patience import until
 from numakin.process.threads import Failure, Threads
 from tests.manifests.rendered import files, one
+from tests.manifests.structural import of_object, violations
 from tests.supervised import threads
 
 GROUPS = "numakin.io/v1alpha1"
+DEFINITION = one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io")
+SCHEMA = of_object(DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
 
 LOOKS = 5
 """Of a round that waits for pods to have been scheduled, before they have been."""
@@ -25,7 +28,7 @@ LOOKS = 5
 
 @pytest.fixture
 def server(server: ApiServer) -> ApiServer:
-    server.define(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io"))
+    server.define(DEFINITION)
     return server
 
 
@@ -40,6 +43,8 @@ class Wanted:
     def round(self, *groups: GroupStatus) -> int:
         """How many were published."""
         self.objects = [affinity_group(group) for group in groups]
+        for each in self.objects:
+            assert violations(SCHEMA, {**each.body, "status": {**(each.status or {}), **(each.learned or {})}}) == []
         before = self.publisher.published
         self.publisher.round()
         return self.publisher.published - before

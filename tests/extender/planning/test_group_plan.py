@@ -12,6 +12,7 @@ from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
 from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import GroupSpec
+from extender.state.node_domains import NodeDomains, label_keys
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
@@ -115,6 +116,23 @@ def test_machines_with_members_are_looked_at_first_and_then_the_roomiest_until_t
     assert [entry.name for entry in roomiest(views, {}, {}, 16_000)] == ["free", "half"]
     kept = {NumaPlace("free", numa_node): (6000, 0) for numa_node in (0, 1)}
     assert [entry.name for entry in roomiest(views, {}, kept, 8000)] == ["half"]
+
+
+def test_machines_near_those_with_members_are_looked_at_next_and_without_members_a_zone_that_holds_all():
+    near = NodeDomains(label_keys([])).after({"a": ("x", ""), "b": ("y", ""), "c": ("y", ""), "d": ("x", "")}, ())
+    views = [view("a"), view("b", other(0, 2000)), view("c", other(0, 2000)), view("d", other(0, 8000), other(1, 8000))]
+    assert [entry.name for entry in roomiest(views, {"d": 1}, {}, 12_000, near)] == ["d", "a", "b"]
+    assert [entry.name for entry in roomiest(views, {}, {}, 25_000, near)][:2] == ["b", "c"]
+    assert next(entry.name for entry in roomiest(views, {}, {}, 12_000, near)) == "a", "which holds it by itself"
+
+
+def test_a_plan_over_machines_cuts_between_those_that_are_near():
+    """Each machine takes one: b goes beside a, not where there is as much room elsewhere."""
+    near = NodeDomains(label_keys([])).after({"n1": ("x", ""), "n2": ("y", ""), "n3": ("x", "")}, ())
+    views = [view(name, other(0, 8000), other(1, 4000)) for name in ("n1", "n2", "n3")]
+    pair = [Workload(name, HALF, 1) for name in (A, B)]
+    result = at(make_plan(views, pair, {(A, B): 1.0}, {}, {}, domains=near))
+    assert {result[A][0].node, result[B][0].node} == {"n1", "n3"}
 
 
 class World:

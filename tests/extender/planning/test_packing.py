@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planning.group_plan import Vacancy
 from extender.planning.packing import Coming, Pod, pack
-from extender.state.columns.free_room import FreeRoom, NumaPlace
-
-WIDE = 1 << 40
-"""Bytes: enough for all."""
-
-
-def room(*nodes: list[int], memory: int = WIDE, groups: dict[NumaPlace, int] | None = None) -> FreeRoom:
-    """Nodes n0, n1 and so on with so many free millicores on each of their NUMA nodes."""
-    width = max(map(len, nodes))
-    cpu, ids = np.zeros((len(nodes), width)), np.full((len(nodes), width), -1.0)
-    there = np.zeros((len(nodes), width))
-    for at, node in enumerate(nodes):
-        cpu[at, : len(node)], ids[at, : len(node)] = node, range(len(node))
-    for place, count in (groups or {}).items():
-        there[int(place.node[1:]), place.numa_node] = count
-    return FreeRoom([f"n{at}" for at in range(len(nodes))], ids, cpu, np.where(ids >= 0, float(memory), 0.0), there)
+from extender.state.columns.free_room import NumaPlace
+from extender.state.node_domains import NodeDomains, label_keys
+from tests.extender.planning.rooms import room
 
 
 def pods(group: str, *millis: int, workload: str = "", memory: int = 0) -> list[Pod]:
@@ -62,6 +49,33 @@ def test_a_group_that_no_numa_node_holds_is_on_the_fewest_of_one_node():
 def test_a_group_that_no_node_holds_is_on_the_fewest_nodes():
     packed = pack([coming("a", *[1000] * 12)], room([3000, 3000], [8000], [5000]))
     assert spots(packed["a"]) == {NumaPlace("n1", 0): 8, NumaPlace("n2", 0): 4}
+
+
+def test_one_that_is_cut_anyway_takes_no_room_that_makes_another_whole():
+    packed = pack([coming("a", *[1000] * 10), coming("b", *[1000] * 4)], room([4000, 5000]))
+    assert spots(packed["b"]) == {NumaPlace("n0", 0): 4}
+    assert spots(packed["a"]) == {NumaPlace("n0", 1): 5}
+
+
+def test_one_that_fits_a_node_and_no_numa_node_is_not_scattered_for_smaller_ones():
+    small = [coming(f"s{at}", 1000) for at in range(2)]
+    packed = pack([coming("a", *[1000] * 9), *small], room([5000, 5000], [1000], [1000]))
+    assert {place.node for place in packed["a"].values()} == {"n0"}
+
+
+def test_a_group_that_has_begun_keeps_where_it_was_planned_while_nothing_brings_more_together():
+    rest = NumaPlace("n2", 0)
+    group = coming("a", *[1000] * 4, here={NumaPlace("n0", 0): 2})
+    before = {pod.uid: rest for pod in group.pods}
+    assert spots(pack([group], room([0, 0], [4000], [5000]))["a"]) == {NumaPlace("n1", 0): 4}
+    assert spots(pack([group], room([0, 0], [4000], [5000]), before=before)["a"]) == {rest: 4}
+    assert spots(pack([group], room([0, 4000], [0], [5000]), before=before)["a"]) == {NumaPlace("n0", 1): 4}
+
+
+def test_who_has_no_room_any_more_where_it_was_planned_goes_elsewhere():
+    group = coming("a", *[1000] * 3, here={NumaPlace("n0", 0): 2})
+    before = {pod.uid: NumaPlace("n1", 0) for pod in group.pods}
+    assert spots(pack([group], room([0], [0], [3000]), before=before)["a"]) == {NumaPlace("n2", 0): 3}
 
 
 def test_memory_bounds_it_too():
@@ -149,6 +163,49 @@ def test_of_too_many_groups_the_largest_are_planned(monkeypatch):
     assert {*pack([coming("a", 100, 100), coming("b", 1000, 1000)], room([4000]))} == {"b"}
 
 
+def zones(*count: int) -> NodeDomains:
+    """Zones of so many nodes each, n0 first."""
+    names = (f"n{at}" for at in itertools.count())
+    return NodeDomains(KEYS).after(
+        {next(names): ("", f"z{zone}", "") for zone, many in enumerate(count) for _ in range(many)}, ()
+    )
+
+
+KEYS = label_keys(["rack"])
+
+
+def test_a_group_that_no_node_holds_is_in_one_zone_where_one_holds_it():
+    """The two nodes with most room are in different zones, neither of which holds it."""
+    free = room([9000], [1000], [8000], [3000], [5000], [5000], [5000])
+    places = pack([coming("a", *[1000] * 14)], free, domains=zones(2, 2, 3))["a"]
+    assert spots(places) == {NumaPlace("n4", 0): 5, NumaPlace("n5", 0): 5, NumaPlace("n6", 0): 4}
+
+
+def test_a_zone_counts_where_the_pods_themselves_fit():
+    free = room([2900], [2900], [2900], [4000], [4000])
+    places = pack([coming("a", 2000, 2000, 2000, 2000)], free, domains=zones(3, 2))["a"]
+    assert {place.node for place in places.values()} == {"n3", "n4"}
+
+
+def test_where_one_node_holds_it_zones_change_nothing():
+    group, free = coming("a", *[1000] * 6), ([4000, 4000], [5000], [5000])
+    assert pack([group], room(*free), domains=zones(1, 2)) == pack([group], room(*free))
+
+
+def test_those_that_no_longer_fit_beside_the_members_go_to_their_rack_then_their_zone():
+    racks = {"n0": ("r0", "z", ""), "n1": ("r1", "z", ""), "n2": ("r0", "z", ""), "n3": ("r0", "y", "")}
+    near = NodeDomains(KEYS).after(racks, ())
+    free = room([0], [5000], [5000], [9000])
+    places = pack([coming("a", *[1000] * 8, here={NumaPlace("n0", 0): 9})], free, domains=near)["a"]
+    assert spots(places) == {NumaPlace("n2", 0): 5, NumaPlace("n1", 0): 3}
+
+
+def test_what_no_domain_holds_is_as_near_as_there_is_room():
+    free = room([6000], [2000], [2000], [5000])
+    places = pack([coming("a", *[1000] * 11)], free, domains=zones(3, 1))["a"]
+    assert spots(places) == {NumaPlace("n0", 0): 6, NumaPlace("n1", 0): 2, NumaPlace("n2", 0): 2, NumaPlace("n3", 0): 1}
+
+
 MILLIS = st.lists(st.sampled_from([50, 500, 1000, 2500, 6000]), min_size=1, max_size=12)
 
 
@@ -184,3 +241,29 @@ def test_the_same_groups_are_packed_alike_in_any_order(seed):
     groups = [coming(f"g{at}", *[250 * (1 + (at * seed) % 5)] * (at + 1)) for at in range(6)]
     free = [[3000, 5000], [9000], [4000, 4000]]
     assert pack(groups, room(*free)) == pack(groups[::-1], room(*free))
+
+
+def later(group: str, *millis: int, workload: str = "") -> list[Pod]:
+    return pods(f"{group}-later", *millis, workload=workload)
+
+
+def test_pods_that_are_about_to_be_created_have_their_places_with_the_others():
+    packed = pack([coming("a", 1000, 1000, later=later("a", *[1000] * 3))], room([3000, 6000]))
+    assert spots(packed["a"]) == {NumaPlace("n0", 1): 5}
+
+
+def test_no_other_group_of_the_same_plan_gets_their_room():
+    groups = [coming("a", 1000, later=later("a", *[1000] * 5)), coming("b", *[1000] * 3)]
+    packed = pack(groups, room([6000], [9000]))
+    assert spots(packed["a"]) == {NumaPlace("n0", 0): 6}
+    assert spots(packed["b"]) == {NumaPlace("n1", 0): 3}
+
+
+@pytest.mark.parametrize(
+    "more", [{"later": later("a", *[1000] * 8)}, {"beyond": (8000, 0)}], ids=["to come", "by size"]
+)
+def test_the_first_of_a_group_that_exceeds_a_node_are_in_the_zone_that_holds_all_of_it(more):
+    near = {"n0": ("x", ""), "n1": ("y", ""), "n2": ("y", ""), "n3": ("x", "")}
+    domains = NodeDomains(KEYS).after(near, ())
+    packed = pack([coming("a", 1000, 1000, **more)], room([7000], [6000], [6000], [1000]), domains=domains)
+    assert {place.node for place in packed["a"].values()} <= {"n1", "n2"}

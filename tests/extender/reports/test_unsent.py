@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from extender.reports.unsent import Unsent
+from extender.reports.streams import Unsent
 from numakin.wire import bounds
 from numakin.wire import report_pb2 as pb
 

@@ -14,6 +14,7 @@ from extender.scoring.points import BEST, LEAD
 from extender.scoring.points import points as ranked
 from extender.scoring.single import NodeScores
 from extender.state.columns.candidates import Candidates, age_factor
+from extender.state.node_domains import NEAREST
 
 RATED = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda entry: (0.7 * entry[0] + 0.3 * entry[1], entry[0]))
 """A node's score, and its kin."""
@@ -23,7 +24,7 @@ def names(count):
     return [f"node-{at}" for at in range(count)]
 
 
-def candidates(listed, slot=None, free=1.0):
+def candidates(listed, slot=None, free=1.0, nearness=None):
     """free: the share of each node's CPUs that nobody requests."""
     count = len(listed)
     numbers = np.arange(count)
@@ -37,16 +38,20 @@ def candidates(listed, slot=None, free=1.0):
         slots=numbers,
         revisions=numbers,
         slot=slot,
+        nearness=None if nearness is None else np.array(nearness),
     )
 
 
-def points(rows, factors=1.0, slot=None, group="shop", free=1.0, following=None):
-    """rows: (score, kin) of each node. following: what can follow on each, in millicores."""
+def points(rows, factors=1.0, slot=None, group="shop", free=1.0, following=None, nearness=None, calm=None):
+    """rows: (score, kin) of each node. following: what can follow on each, in millicores. nearness: of kin on other
+    nodes. calm: where kin count.
+    """
     scores, kins = np.array([*rows], dtype=float).reshape(-1, 2).T
     count = len(scores)
     follow = None if following is None else np.array(following, dtype=float)
-    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool), follow)
-    return ranked(candidates(names(count), slot, free), weighed, np.broadcast_to(factors, count), group)
+    calms = None if calm is None else np.array(calm)
+    weighed = NodeScores(scores, kins, np.ones(count, dtype=bool), follow, calm=calms)
+    return ranked(candidates(names(count), slot, free, nearness), weighed, np.broadcast_to(factors, count), group)
 
 
 def test_a_share_of_the_kin_counts_in_full_where_nobody_has_more():
@@ -56,6 +61,11 @@ def test_a_share_of_the_kin_counts_in_full_where_nobody_has_more():
 
 def test_without_kin_room_and_emptiness_have_the_whole_range():
     assert [*points([(0.3, 0), (0.25, 0), (0.1, 0)]).scores] == [10, 5, 2]
+
+
+def test_the_node_with_the_kin_leads_by_all_points_however_little_room_is_left_there():
+    """kube-scheduler's own plugins are for an empty node most where the other is nearly full."""
+    assert [*points([(0.7, 1.0), (0.3, 0.0)]).scores] == [10, 3]
 
 
 def test_a_group_begins_where_most_can_follow_and_its_pod_fits():
@@ -92,6 +102,22 @@ def test_groups_spread_over_equal_nodes():
 def test_of_equal_nodes_the_emptiest_as_a_whole_leads():
     """Their best NUMA nodes are alike."""
     assert all(points([(0.3, 0.0)] * 3, free=[0.5, 1.0, 0.5], group=f"g{at}").leader == 1 for at in range(9))
+
+
+def test_without_kin_on_any_node_those_near_kin_go_before_emptier_ones():
+    result = points([(0.1, 0), (0.3, 0), (0.05, 0)], nearness=[0.01, 0.0, 0.05])
+    assert result.leader == 2
+
+
+def test_nor_does_the_nearest_lead_where_the_pod_would_crowd_or_does_not_fit():
+    assert points([(0.1, 0), (0.3, 0), (0.0, 0)], nearness=[0.05, 0.0, 0.05], calm=[False, True, True]).leader == 1
+
+
+@given(st.floats(0.2, 1), st.lists(st.tuples(st.floats(0, 0.3), st.floats(0, NEAREST)), min_size=1, max_size=6))
+def test_a_node_with_all_the_kin_leads_however_many_are_near_others(pull, others):
+    """pull: of the NUMA node that is left there, down to a distance of 50."""
+    rows = [(0.7 * pull, pull), *((score, 0.0) for score, _ in others)]
+    assert points(rows, nearness=[0.0, *(near for _, near in others)]).leader == 0
 
 
 def test_a_planned_slot_leads_by_more_than_spreading_weighs():

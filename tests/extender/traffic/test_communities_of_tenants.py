@@ -65,7 +65,7 @@ APART, JOINED = Namespaces(), Namespaces({"shop": ALL, "attacker": ALL})
 
 def known_of(flows: list[Flow], namespaces: Namespaces) -> ClusterTraffic:
     learning = TrafficLearning()
-    learning.governed_by(namespaces)
+    learning.set_namespaces(namespaces)
     learning.apply(Changes(rows=tuple(ROWS)), 0.0)
     learning.receive("n", flows, 1.0)
     return learning.known(2.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from extender.state.pod_index import address
 from extender.state.pods import Changes, PodRow
 from extender.traffic.graph import ClusterGraph
-from numakin.placement.traffic.graph import Rate
+from numakin.placement.traffic.graph import Amount
 from tests.extender.traffic.graphs import NOW, bytes_between
 from tests.extender.traffic.talking import flow, pod
 
@@ -52,7 +52,7 @@ def test_the_order_in_which_nodes_and_the_api_server_tell_does_not_matter(receiv
     expected = joined(steps).pods(NOW + 20).edges
     random.shuffle(steps)
     assert joined(steps).pods(NOW + 20).edges == {
-        key: Rate(pytest.approx(rate.bytes), pytest.approx(rate.messages)) for key, rate in expected.items()
+        key: Amount(pytest.approx(rate.bytes), pytest.approx(rate.messages)) for key, rate in expected.items()
     }
 
 

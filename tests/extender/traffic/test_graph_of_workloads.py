@@ -9,7 +9,7 @@ import pytest
 from extender.state import pod_index
 from extender.state.pods import Changes
 from extender.traffic.graph import ClusterGraph
-from numakin.placement.traffic.graph import HALF_LIFE_S, Key, Rate
+from numakin.placement.traffic.graph import HALF_LIFE_S, Amount, Key
 from tests.extender.traffic.graphs import CART, NOW, REDIS, STRANGER, WEB, made
 from tests.extender.traffic.talking import flow, pod
 
@@ -59,7 +59,7 @@ def test_what_is_known_and_what_is_seen_add_up_to_what_is_true():
     graph = made()
     steady = 1000 * HALF_LIFE_S / 60
     key = Key("shop/Deployment/cart", "shop/Deployment/web", "tcp")
-    graph.remembered.restored({key: Rate(1000.0, 0.0)}, NOW)
+    graph.remembered.restored({key: Amount(1000.0, 0.0)}, NOW)
     now, seen = NOW, []
     for _ in range(300):
         seen.append(between_workloads(graph, now)["cart", "web"])
@@ -71,7 +71,7 @@ def test_what_is_known_and_what_is_seen_add_up_to_what_is_true():
 def test_remembered_edges_are_bounded_too():
     graph = ClusterGraph()
     graph.remembered._most = 3
-    edges = {Key(f"shop/Job/j{at}", "shop/Deployment/web", "tcp"): Rate(at, 0.0) for at in range(1, 6)}
+    edges = {Key(f"shop/Job/j{at}", "shop/Deployment/web", "tcp"): Amount(at, 0.0) for at in range(1, 6)}
     graph.remembered.restored(edges, NOW)
     assert set(between_workloads(graph, NOW)) == {(f"j{at}", "web") for at in (3, 4, 5)}
     assert graph.dropped == 2

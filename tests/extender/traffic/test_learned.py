@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from extender.state.pods import Changes
 from extender.traffic.known import TrafficLearning
 from extender.traffic.learned import MOST_READ, NOTHING, LearnedGroup, by_group, read, written
-from numakin.placement.traffic.graph import KINDS, Costs, Graph, Key, Rate
+from numakin.placement.traffic.graph import KINDS, Amount, Costs, Graph, Key
 from tests.extender.traffic.talking import flow, pod
 
 COSTS = Costs()
 CART, REDIS, WEB = (f"shop/Deployment/{name}" for name in ("cart", "redis", "web"))
 names = st.from_regex(r"[a-z]{1,5}/[A-Z][a-z]{0,9}/[a-z][-a-z0-9]{0,20}[a-z0-9]", fullmatch=True)
-rates = st.builds(Rate, st.floats(0, 1e12), st.floats(0, 1e9))
+rates = st.builds(Amount, st.floats(0, 1e12), st.floats(0, 1e9))
 learned = st.builds(
     LearnedGroup,
     st.lists(names, max_size=5, unique=True).map(tuple),
@@ -32,7 +32,7 @@ def test_what_is_written_is_read_again(first):
     back = read(written(first, COSTS), "shop/orders")
     assert (back.members, back.uses) == (first.members, first.uses)
     assert back.edges == {
-        key: Rate(pytest.approx(rate.bytes, rel=1e-3), pytest.approx(rate.messages, rel=1e-3))
+        key: Amount(pytest.approx(rate.bytes, rel=1e-3), pytest.approx(rate.messages, rel=1e-3))
         for key, rate in first.edges.items()
     }
 
@@ -56,7 +56,7 @@ def test_a_text_keeps_its_bound_and_drops_the_lightest(first, most):
 
 def test_a_large_cluster_fits_a_status():
     edges = {
-        Key(f"namespace/Deployment/service-{a}", f"namespace/Deployment/service-{b}", "tcp"): Rate(1e6 / (a + 1), 1e3)
+        Key(f"namespace/Deployment/service-{a}", f"namespace/Deployment/service-{b}", "tcp"): Amount(1e6 / (a + 1), 1e3)
         for a in range(100)
         for b in range(100)
     }
@@ -69,7 +69,7 @@ GOOD = '{"version":1,"names":["s/D/a","s/D/b"],"members":[0],"edges":[[0,1,"tcp"
 
 
 def test_the_form_is_what_the_docs_say():
-    first = LearnedGroup(("s/D/a",), {Key("s/D/a", "s/D/b", "tcp"): Rate(1.00001, 2.0)})
+    first = LearnedGroup(("s/D/a",), {Key("s/D/a", "s/D/b", "tcp"): Amount(1.00001, 2.0)})
     assert written(first, COSTS) == GOOD
     assert written(NOTHING, COSTS) == ""
     assert read("", "shop/orders") == NOTHING
@@ -120,11 +120,15 @@ def test_nothing_that_is_read_can_fail(text):
 
 
 def test_each_edge_is_written_with_one_group():
-    edges = {Key(CART, REDIS, "tcp"): Rate(1, 1), Key(REDIS, WEB, "tcp"): Rate(2, 2), Key(WEB, CART, "tcp"): Rate(3, 3)}
+    edges = {
+        Key(CART, REDIS, "tcp"): Amount(1, 1),
+        Key(REDIS, WEB, "tcp"): Amount(2, 2),
+        Key(WEB, CART, "tcp"): Amount(3, 3),
+    }
     made = by_group(Graph(edges), {CART: "", REDIS: "shop/stores", WEB: ""}, {CART: "shop/auto-cart"})
     assert made == {
         "shop/auto-cart": LearnedGroup((CART,), {key: edges[key] for key in edges if key.source in {CART, WEB}}),
-        "shop/stores": LearnedGroup((), {Key(REDIS, WEB, "tcp"): Rate(2, 2)}),
+        "shop/stores": LearnedGroup((), {Key(REDIS, WEB, "tcp"): Amount(2, 2)}),
     }
 
 

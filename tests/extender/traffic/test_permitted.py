@@ -134,7 +134,7 @@ class TestNamespaces:
 
     def weights(self, peer: Mapping[str, Any], **settings: NamespaceTerms):
         expected = priors(PODS, policy(of(app="cart"), ingress=[{"from": [peer]}]))
-        expected.governed_by(Namespaces(settings))
+        expected.set_namespaces(Namespaces(settings))
         return edges(expected, PODS)
 
     @pytest.mark.parametrize("peer", [BY_LABEL, BY_NAME], ids=["by label", "by name"])
@@ -153,9 +153,9 @@ class TestNamespaces:
 
     def test_what_is_no_more_joined_is_no_more_expected(self):
         expected = priors(PODS, policy(of(app="cart"), ingress=[{"from": [BY_NAME]}]))
-        assert expected.governed_by(Namespaces(JOINED))
+        assert expected.set_namespaces(Namespaces(JOINED))
         assert edges(expected, PODS)
-        assert expected.governed_by(Namespaces())
+        assert expected.set_namespaces(Namespaces())
         assert edges(expected, PODS) == {}
 
 

@@ -50,7 +50,7 @@ class TestLimits:
         joined = Namespaces({name: NamespaceTerms(frozenset({"*"})) for name in ("shop", "bank", "mint")})
         peer = {"namespaceSelector": EVERYBODY, "podSelector": of(tier="db")}
         expected = priors((*SHOP, *pods), policy(of(app="cart"), ingress=[{"from": [peer]}]))
-        expected.governed_by(joined)
+        expected.set_namespaces(joined)
         assert edges(expected, (*SHOP, *pods)) == {}
         assert expected.left_out() == {"workloads_selected": 1}
 

@@ -94,7 +94,9 @@ def _fields(row: PodRow) -> dict:
 
 def test_an_operators_edges_count_with_their_weights():
     expected = priors(SHOP, *SERVICES)
-    assert expected.asked_for({"shop/shop": GroupSpec(edges={(OTHER, CART): 3, (WEB, "shop/Deployment/gone"): 1})})
+    assert expected.set_group_specs(
+        {"shop/shop": GroupSpec(edges={(OTHER, CART): 3, (WEB, "shop/Deployment/gone"): 1})}
+    )
     assert expected.weights({}, LIVE, 0.0)[CART_OTHER] == 3 * SHARE * UNSEEN
     assert len(expected.weights({}, LIVE, 0.0)) == 3
 
@@ -115,7 +117,7 @@ GONE = "shop/Deployment/gone"
 def test_what_an_operator_wrote_of_workloads_without_pods_is_awaited(edges, awaited):
     """As heavy as it will be expected to be once they have pods."""
     expected = priors(SHOP)
-    expected.asked_for({"shop/shop": GroupSpec(edges=edges)})
+    expected.set_group_specs({"shop/shop": GroupSpec(edges=edges)})
     expected.weights({}, LIVE, 0.0)
     weights = {pair: weight * SHARE * UNSEEN for pair, weight in awaited.items()}
     assert expected.awaited({}) == ({"shop/shop": weights} if weights else {})
@@ -123,7 +125,7 @@ def test_what_an_operator_wrote_of_workloads_without_pods_is_awaited(edges, awai
 
 def test_who_has_pods_is_no_longer_awaited_and_who_lost_them_is_again():
     expected = priors(SHOP)
-    expected.asked_for({"shop/shop": GroupSpec(edges={(WEB, CART): 1})})
+    expected.set_group_specs({"shop/shop": GroupSpec(edges={(WEB, CART): 1})})
     for live, awaited in ((LIVE, False), ((WEB,), True)):
         expected.weights({}, live, 0.0)
         assert bool(expected.awaited({})) is awaited
@@ -161,7 +163,7 @@ def test_changes_show_whether_anything_expected_may_have_changed():
     assert not expected.pods(Changes(SHOP))
     assert not expected.pods(Changes((pod("cart", "redis:6379", replica=1), pod("stranger", "cart", group=""))))
     assert expected.pods(Changes((pod("cart", "redis:6379", "web"),)))
-    assert not expected.asked_for({"shop/shop": GroupSpec(priorities={CART: 2})})
+    assert not expected.set_group_specs({"shop/shop": GroupSpec(priorities={CART: 2})})
 
 
 class TestLearning:

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from extender.traffic.step_queue import StepQueue
+from extender.traffic.learner import StepQueue
 from lab.standins.patience import PATIENCE_S
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from extender.traffic.known import ClusterTraffic
 from extender.views import traffic_view
-from numakin.placement.traffic.graph import Graph, Key, Rate
+from numakin.placement.traffic.graph import Amount, Graph, Key
 
 HEAVY = [Key(f"big/Deployment/a{at}", f"big/Deployment/b{at}", "tcp") for at in range(3)]
 LIGHT = Key("shop/Deployment/cart", "shop/Deployment/redis", "tcp")
@@ -18,7 +18,7 @@ NAMESAKE = Key("shop2/Deployment/cart", "shop2/Deployment/redis", "tcp")
 def known(monkeypatch: pytest.MonkeyPatch) -> ClusterTraffic:
     """More edges than one answer has, those of namespace shop the lightest."""
     monkeypatch.setattr(traffic_view, "MOST_EDGES", len(HEAVY))
-    rates = {key: Rate(1e6, 1e4) for key in HEAVY} | {key: Rate(1.0, 1.0) for key in (LIGHT, INWARDS, NAMESAKE)}
+    rates = {key: Amount(1e6, 1e4) for key in HEAVY} | {key: Amount(1.0, 1.0) for key in (LIGHT, INWARDS, NAMESAKE)}
     expected = {(key.source, key.target): 9.0 for key in HEAVY} | {(LIGHT.source, LIGHT.target): 1.0}
     declared = {"shop/Deployment/idle": "", "big/Deployment/idle": ""}
     return ClusterTraffic(graph=Graph(rates), expected=expected, declared=declared)

@@ -47,12 +47,14 @@ class _Host:
 
     def publish_soon(self) -> None: ...
 
+    def send_unsent(self) -> None: ...
+
     def record(self) -> None: ...
 
     def status(self) -> dict[str, object]:
         return {"node": "n1"}
 
-    def welcome(self, connection: LocalConnection) -> None:
+    def start_observer(self, connection: LocalConnection) -> None:
         connection.observing = True
 
 

@@ -23,20 +23,21 @@ def test_the_shops_are_kept_together_and_without_numakin_they_are_not() -> None:
     assert len(played.stderr.splitlines()) < 45, "more than a screen"
 
 
-def test_verbose_tells_each_pods_place_and_scores() -> None:
-    command = [sys.executable, "-m", "lab.demo", "--verbose"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=3 * PATIENCE_S).stdout
-    assert "who landed where" in told
-    assert len(re.findall(r"-> \S+ NUMA node \d", told)) == 64
-
-
-def test_keep_leaves_it_running_and_says_where() -> None:
-    with subprocess.Popen([sys.executable, "-m", "lab.demo", "--keep"], stdout=subprocess.PIPE, text=True) as process:
+def test_verbose_tells_each_pods_place_and_scores_and_keep_leaves_it_running_and_says_where() -> None:
+    command = [sys.executable, "-m", "lab.demo", "--verbose", "--keep"]
+    told: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        address = next(match[1] for line in process.stdout if (match := re.search(r"curl '(http\S+)'", line)))
-        with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        for line in process.stdout:
+            told.append(line)
+            if address := re.search(r"curl '(http\S+)'", line):
+                break
+        assert address is not None
+        with urllib.request.urlopen(address[1], timeout=PATIENCE_S) as answer:
             explained = json.load(answer)
         assert explained["scored"]["nodes"][0]["reasons"]
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         assert process.wait(PATIENCE_S) == 0
+    assert "who landed where" in "".join(told)
+    assert len(re.findall(r"-> \S+ NUMA node \d", "".join(told))) == 64

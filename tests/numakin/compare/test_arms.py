@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from enforcer.machine.sysfs import read_machine
 from lab.standins.machines import MACHINES
 from numakin.compare.arms import AGAIN, SPREAD, TOGETHER, UNPINNED, NothingToCompare, arms
 from numakin.placement.model.cpuset import CpuSet
 from tests.extender.running import machine
-from tests.trees import sysfs
 
 
 @pytest.mark.parametrize("name", ["xeon-8380", "epyc-7763-nps4", "kunpeng-920-4s"])
 def test_either_end_has_as_many_cpus_together_as_apart(name):
-    of = read_machine(sysfs(name))
+    of = MACHINES[name].machine
     ways = {way.name: way for way in arms(of, of.cpus)}
     together, spread = ways[TOGETHER], ways[SPREAD]
     assert len(together.server) == len(together.client) == len(spread.server) == len(spread.client)
@@ -26,7 +24,7 @@ def test_either_end_has_as_many_cpus_together_as_apart(name):
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_either_end_has_as_many_whole_cores_in_each_way(name):
-    of = read_machine(sysfs(name))
+    of = MACHINES[name].machine
     if len(of.cpu_nodes) < 2 or len(of.cores_by_node[of.cpu_nodes.lowest]) < 2:
         with pytest.raises(NothingToCompare):
             arms(of, of.cpus)
@@ -49,7 +47,7 @@ def test_only_usable_cpus_are_used():
 
 def test_a_sibling_that_is_not_usable_makes_no_end_smaller_than_another():
     """xeon-8380: CPUs 0 and 80 are siblings, 40 and 120 those of the first core of the other NUMA node."""
-    together, spread, *_ = arms(read_machine(sysfs("xeon-8380")), CpuSet.parse("0-2,81-82,40-41,120"))
+    together, spread, *_ = arms(MACHINES["xeon-8380"].machine, CpuSet.parse("0-2,81-82,40-41,120"))
     assert (str(together.server), str(together.client)) == ("1,81", "2,82")
     assert (str(spread.server), str(spread.client)) == ("1,81", "40,120")
 

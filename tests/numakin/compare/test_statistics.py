@@ -7,9 +7,9 @@ from math import exp, isclose
 from random import Random
 
 import pytest
+import scipy  # its part is loaded when it is used, which takes half a second
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import wilcoxon
 
 from numakin.compare.statistics import FEWEST_PAIRS, _left_out, fewest_pairs, ratio
 
@@ -80,7 +80,7 @@ def test_it_says_what_scipys_test_says(pairs):
     result = ratio(ours, theirs)
     from math import log  # noqa: PLC0415
 
-    tested = wilcoxon([log(d) for d in differences], method="exact")
+    tested = scipy.stats.wilcoxon([log(d) for d in differences], method="exact")
     if len({abs(log(d)) for d in differences}) == len(pairs):
         assert result.differs == (tested.pvalue <= 0.05)
 

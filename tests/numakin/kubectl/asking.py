@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any
 
-from lab.standins.patience import PATIENCE_S
+from tests import forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +30,5 @@ class Told:
 def ask(*words: str, stdin: str | None = None, **environment: str) -> Told:
     """`kubectl numakin WORDS`, without a terminal and with nothing of this machine's Kubernetes."""
     clean = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "COLUMNS")}
-    done = subprocess.run(
-        [sys.executable, "-m", "numakin.kubectl", *words],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        timeout=PATIENCE_S,
-        env=clean | {"HOME": "/nonexistent"} | environment,
-        check=False,
-    )
+    done = forked.run("kubectl-numakin", words, clean | {"HOME": "/nonexistent"} | environment, stdin or "")
     return Told(done.returncode, done.stdout, done.stderr)

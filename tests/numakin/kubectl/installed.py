@@ -5,7 +5,6 @@ the objects of an installation, so that programs can be run in the enforcer's po
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from lab.demo.cluster import Cluster
 from lab.standins.apiserver import ApiServer
-from lab.standins.patience import PATIENCE_S
+from tests.enforcer.command import command
 from tests.numakin.kubectl.asking import Told, ask
 
 NODE, NAMESPACE = "node-1", "numakin"
@@ -63,8 +62,8 @@ def installed(folder: Path) -> Iterator[Installed]:
 
         def program(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
             result.started.append([*words])
-            command = [sys.executable, "-m", "enforcer", *words[1:]]
-            return subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+            done = command(*words[1:])
+            return subprocess.CompletedProcess(words, done.returncode, done.stdout.encode(), done.stderr.encode())
 
         api.behind.programs[NAMESPACE, "numakin-enforcer-0"] = program
         yield result

@@ -1,27 +1,23 @@
-"""Real machine types, read from the sysfs trees that they show: every one is filled and decided on."""
+"""Real machine types, as the enforcer reads them (tests/enforcer/machine): every one is filled and decided on."""
 
 from __future__ import annotations
 
 import pytest
 
-from enforcer.machine.sysfs import read_machine
-from lab.standins.machines import MACHINES, write_procfs
+from lab.standins.machines import MACHINES
 from numakin.placement.decide.decide import Kin, decide
 from numakin.placement.optin.parsing import Cpus, Policy
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Occupancy
 from tests.machines import GIB
 from tests.numakin.placement.asking import asks, settle
-from tests.trees import sysfs
 
 KINDS = (Cpus.SHARED, Cpus.EXCLUSIVE, Cpus.SHARED, Cpus.EXCLUSIVE_CORES)
 
 
-@pytest.fixture(scope="module", params=MACHINES)
-def machine(request, tmp_path_factory: pytest.TempPathFactory):
-    folder = tmp_path_factory.mktemp("machine")
-    write_procfs(MACHINES[request.param], folder / "proc")
-    return read_machine(sysfs(request.param), request.param, folder / "proc")
+@pytest.fixture(params=MACHINES)
+def machine(request):
+    return MACHINES[request.param].machine
 
 
 def test_a_machine_is_filled_without_oversubscription(machine):

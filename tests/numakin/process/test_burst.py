@@ -1,7 +1,6 @@
 import pytest
 
-from numakin.process.burst import Burst
-from numakin.process.loop import Loop
+from numakin.process.loop import Burst, Loop
 
 NEVER_S = 3600.0
 

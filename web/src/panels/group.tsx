@@ -9,7 +9,7 @@ import { Swatch } from "../parts/swatch";
 import { Waiting } from "../parts/waiting";
 import { go } from "../route";
 import type { Column } from "../tables/sorting";
-import type { GroupStory } from "../types";
+import type { GroupStory, Regrouping } from "../types";
 import { WorkloadGraph } from "./workloads";
 
 export function GroupPanel({ name, version }: { name: string; version: number }) {
@@ -22,6 +22,7 @@ export function GroupPanel({ name, version }: { name: string; version: number })
         <button type="button" class="open" onClick={() => go({ view: "map", filter: name })}>Show only this group on the map</button>
       </p>
       <Compared story={story} />
+      {story.regroup && <Cut regroup={story.regroup} />}
       <section>
         <h3>Over time</h3>
         <Series points={story.series} now={story.now} compared={story.compared} />
@@ -66,6 +67,39 @@ function Way({ word, title, share, kind }: { word: string; title: string; share:
       <td class="bar"><span class={`bar-${kind}`} style={{ width: `${100 * (share ?? 0)}%` }} /></td>
       <td class="number">{share === null ? "–" : percent(share)}</td>
     </tr>
+  );
+}
+
+type Step = Regrouping["steps"][number];
+
+const STEPS: Column<Step>[] = [
+  { name: "pod", by: (row) => row.pod },
+  { name: "now", by: (row) => place(row.node, row.numa_nodes) },
+  { name: "then", by: (row) => place(row.to_node, [row.to_numa_node]) },
+];
+
+function Cut({ regroup }: { regroup: NonNullable<GroupStory["regroup"]> }) {
+  const plan = regroup.plan;
+  return (
+    <section>
+      <h3>Cut over nodes</h3>
+      <p class="note">It is {regroup.why}{plan && `, with ${percent(plan.reached)} inside one NUMA node instead of ${percent(plan.locality)}`}.</p>
+      {plan && (
+        <Roster
+          label="Pods that would come anew elsewhere"
+          rows={plan.steps}
+          columns={STEPS}
+          words={(row) => `${row.pod} ${row.node} ${row.to_node}`}
+          row={(row) => (
+            <tr key={row.uid}>
+              <th scope="row" class="clipped" title={row.pod}><Open kind="pod" name={row.pod}>{short(row.pod)}</Open></th>
+              <td>{place(row.node, row.numa_nodes)}</td>
+              <td>{place(row.to_node, [row.to_numa_node])}</td>
+            </tr>
+          )}
+        />
+      )}
+    </section>
   );
 }
 

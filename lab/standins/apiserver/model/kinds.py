@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 _METADATA = ("metadata.name", "metadata.namespace")
@@ -11,9 +11,7 @@ _METADATA = ("metadata.name", "metadata.namespace")
 
 @dataclass(frozen=True)
 class Kind:
-    """One served version of a resource. `schema` is a custom resource's openAPIV3Schema, and None for built-in kinds.
-    One served version of a resource. `schema` is a custom resource's openAPIV3Schema, and None for built-in kinds.
-    """
+    """One served version of a resource. custom: it came by a CustomResourceDefinition."""
 
     group: str
     version: str
@@ -23,11 +21,7 @@ class Kind:
     subresources: frozenset[str] = frozenset()
     field_labels: tuple[str, ...] = _METADATA
     create_on_update: bool = False
-    schema: Mapping[str, Any] | None = field(default=None, hash=False)
-
-    @property
-    def custom(self) -> bool:
-        return self.schema is not None
+    custom: bool = False
 
     @property
     def qualified(self) -> str:
@@ -43,7 +37,7 @@ class Kind:
 
 
 _POD_LABELS = (*_METADATA, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName")
-_EVENT_LABELS = tuple(f"involvedObject.{field}" for field in ("kind", "namespace", "name", "uid"))
+_EVENT_LABELS = tuple(f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid"))
 
 BUILT_IN = (
     Kind("", "v1", "Namespace", "namespaces", namespaced=False, subresources=frozenset({"status"})),
@@ -54,7 +48,7 @@ BUILT_IN = (
         "Pod",
         "pods",
         namespaced=True,
-        subresources=frozenset({"status", "binding", "proxy", "exec", "log"}),
+        subresources=frozenset({"status", "binding", "eviction", "proxy", "exec", "log"}),
         field_labels=(*_POD_LABELS, "status.phase", "status.podIP"),
     ),
     Kind("", "v1", "Service", "services", namespaced=True, subresources=frozenset({"status", "proxy"})),
@@ -68,7 +62,18 @@ BUILT_IN = (
         namespaced=True,
         field_labels=(*_METADATA, *_EVENT_LABELS, "reason", "type", "source"),
     ),
+    Kind(
+        "policy",
+        "v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        namespaced=True,
+        subresources=frozenset({"status"}),
+    ),
     Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True),
+    Kind("apps", "v1", "Deployment", "deployments", namespaced=True, subresources=frozenset({"status"})),
+    Kind("apps", "v1", "StatefulSet", "statefulsets", namespaced=True, subresources=frozenset({"status"})),
+    Kind("batch", "v1", "Job", "jobs", namespaced=True, subresources=frozenset({"status"})),
     Kind("", "v1", "Secret", "secrets", namespaced=True),
     Kind("", "v1", "ConfigMap", "configmaps", namespaced=True),
     Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
@@ -92,7 +97,7 @@ def from_definition(definition: Mapping[str, Any]) -> list[Kind]:
             spec["names"]["plural"],
             namespaced=spec["scope"] == "Namespaced",
             subresources=frozenset(version.get("subresources", {})),
-            schema=version["schema"]["openAPIV3Schema"],
+            custom=True,
         )
         for version in spec["versions"]
         if version["served"]

@@ -117,13 +117,6 @@ def invalid(kind: str, group: str, name: str, causes: list[tuple[str, str, str]]
     return Refused(422, f'{qualified} "{name}" is invalid: {words}', "Invalid", details)
 
 
-def invalid_options(options: str, why: str, reason: str, message: str, path: str) -> Refused:
-    """A ListOptions or PatchOptions that contradicts itself."""
-    refused = invalid(options, "meta.k8s.io", "", [(reason, message, path)])
-    refused.message = f'{options}.meta.k8s.io "" is invalid: {path}: {why}'
-    return refused
-
-
 def expired(message: str, fresh_token: str = "") -> Refused:
     return Refused(410, message, "Expired", metadata={"continue": fresh_token} if fresh_token else {})
 
@@ -163,17 +156,12 @@ def forbidden(user: str, verb: str, kind: Kind, *, subresource: str, namespace: 
     )
 
 
-def apply_conflict(fields: list[tuple[str, str]]) -> Refused:
-    """fields: (the owner in the API's own words, the field's path)."""
+def apply_conflict(taken: list[tuple[str, tuple[str, ...]]]) -> Refused:
+    """taken: other owners, and the paths of their fields."""
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path} for owner, path in fields
+        {"reason": "FieldManagerConflict", "message": f'conflict with "{owner}"', "field": "." + ".".join(path)}
+        for owner, path in taken
     ]
-    if len(fields) == 1:
-        message = f"Apply failed with 1 conflict: conflict with {fields[0][0]}: {fields[0][1]}"
-    else:
-        by_owner: dict[str, list[str]] = {}
-        for owner, path in fields:
-            by_owner.setdefault(owner, []).append(path)
-        conflicts = [f"conflicts with {owner}:\n- " + "\n- ".join(paths) for owner, paths in by_owner.items()]
-        message = f"Apply failed with {len(fields)} conflicts: " + "\n".join(conflicts)
-    return Refused(409, message, "Conflict", {"causes": causes})
+    shown = "; ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
+    plural = "s" * (len(taken) > 1)
+    return Refused(409, f"Apply failed with {len(taken)} conflict{plural}: {shown}", "Conflict", {"causes": causes})

@@ -61,10 +61,6 @@ class Request:
     def content_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip()
 
-    @property
-    def manager(self) -> str:
-        return self.query.get("fieldManager") or self.headers.get("user-agent", "unknown").partition("/")[0]
-
     def json(self) -> Any:
         try:
             return json.loads(self.body)

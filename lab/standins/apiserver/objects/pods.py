@@ -1,10 +1,7 @@
-"""What the API server does for pods in particular: binding, graceful deletion, fields that can't change; and of the
-other built-in kinds' rules, events'.
-"""
+"""What the API server does for pods in particular: defaults, binding, graceful deletion."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,20 +9,12 @@ from typing import Any
 from lab.standins.apiserver.model import refusals
 from lab.standins.apiserver.model.kinds import BUILT_IN, Kind
 from lab.standins.apiserver.model.requests import Request
-from lab.standins.apiserver.model.schema import Cause
-from lab.standins.apiserver.objects import pod_resources
 from lab.standins.apiserver.objects.store import Store, Stored
 
 KIND = next(kind for kind in BUILT_IN if kind.kind == "Pod")
 NAMESPACE = next(kind for kind in BUILT_IN if kind.kind == "Namespace")
 
 GRACE_S = 30
-_QUANTITY = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
-_IMMUTABLE = (
-    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
 
 
 def filled_in(body: dict[str, Any]) -> dict[str, Any]:
@@ -41,8 +30,6 @@ def _pod_filled_in(pod: dict[str, Any]) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         if isinstance(spec.get(name), list):
             spec[name] = [_container_filled_in(container) for container in spec[name]]
-    if isinstance(spec.get("resources"), dict):
-        spec["resources"] = pod_resources.filled_in(spec)
     return {**pod, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort", **pod.get("status", {})}}
 
 
@@ -61,10 +48,10 @@ def bound(kind: Kind, old: Stored, binding: Mapping[str, Any]) -> dict[str, Any]
     target = (binding.get("target") or {}).get("name")
     if not target:
         raise refusals.Refused(500, "target.name: Required value")
-    uid, precondition = pod["metadata"]["uid"], binding.get("metadata", {}).get("uid")
-    if precondition and precondition != uid:
+    uid, asked = pod["metadata"]["uid"], binding.get("metadata", {}).get("uid")
+    if asked and asked != uid:
         key = f"/registry/pods/{pod['metadata']['namespace']}/{name}"
-        raise refusals.conflict(kind, name, _precondition(key, precondition, uid))
+        raise refusals.conflict(kind, name, precondition(key, asked, uid))
     for stands, why in (
         (pod["metadata"].get("deletionTimestamp"), f"pod {name} is being deleted, cannot be assigned to a host"),
         (pod["spec"].get("nodeName"), f'pod {name} is already assigned to node "{pod["spec"].get("nodeName")}"'),
@@ -98,51 +85,14 @@ def delete(store: Store, request: Request, old: Stored, options: Mapping[str, An
         return store.delete(request.kind, key).text + b"\n"
 
 
-def check_immutable(kind: Kind, old: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    if _frozen_part(old["spec"]) == _frozen_part(now["spec"]):
-        return
-    name = old["metadata"]["name"]
-    raise refusals.invalid(kind.kind, kind.group, name, [("FieldValueForbidden", _IMMUTABLE, "spec")])
-
-
-def violations(kind: Kind, body: Mapping[str, Any], namespace: str) -> list[Cause]:
-    """What is wrong with a built-in object, as far as it is checked."""
-    if kind.kind == "Pod":
-        return _pod_violations(kind, body)
-    if kind.kind == "Event":
-        involved = body.get("involvedObject", {}).get("namespace", "")
-        if involved != namespace and (involved or namespace != "default"):
-            message = f'Invalid value: "{involved}": does not match event.namespace'
-            return [("FieldValueInvalid", message, "involvedObject.namespace")]
-    return []
-
-
-def _pod_violations(kind: Kind, body: Mapping[str, Any]) -> list[Cause]:
-    containers = body["spec"].get("containers")
-    if not containers:
-        return [("FieldValueRequired", "Required value", "spec.containers")]
-    for resources in (body["spec"].get("resources"), *(container.get("resources") for container in containers)):
-        amounts = [(resources or {}).get(name) or {} for name in ("requests", "limits")]
-        if any(not _QUANTITY.fullmatch(str(text)) for each in amounts for text in each.values()):
-            raise refusals.bad_request(
-                f'{kind.kind} in version "v1" cannot be handled as a {kind.kind}: '
-                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-            )
-    return pod_resources.violations(body["spec"]) if body["spec"].get("resources") else []
-
-
-def uid_precondition(kind: Kind, request: Request, precondition: str, uid: str) -> str:
-    return _precondition(f"/registry/{kind.plural}/{request.namespace}/{request.name}", precondition, uid)
-
-
 def now_text(later: timedelta = timedelta()) -> str:
     return (datetime.now(UTC) + later).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _precondition(key: str, precondition: str, uid: str) -> str:
+def precondition(key: str, asked: str, uid: str) -> str:
     return (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {precondition}, UID in object meta: {uid}"
+        f"Precondition failed: UID in precondition: {asked}, UID in object meta: {uid}"
     )
 
 
@@ -155,16 +105,3 @@ def _marked(pod: Mapping[str, Any], grace: int) -> dict[str, Any]:
     if "deletionTimestamp" not in pod["metadata"]:
         metadata["generation"] = metadata.get("generation", 1) + 1
     return {**pod, "metadata": metadata}
-
-
-def _frozen_part(spec: Mapping[str, Any]) -> dict[str, Any]:
-    part = {
-        name: value
-        for name, value in spec.items()
-        if name not in ("tolerations", "activeDeadlineSeconds", "terminationGracePeriodSeconds")
-    }
-    for name in ("containers", "initContainers"):
-        part[name] = [
-            {key: value for key, value in container.items() if key != "image"} for container in spec.get(name) or ()
-        ]
-    return part

@@ -67,7 +67,8 @@ def get(store: Store, request: Request) -> Stored:
 
 def list_text(store: Store, request: Request) -> bytes:
     """The whole answer to a LIST."""
-    _check_options(request)
+    if request.query.get("continue") and request.query.get("resourceVersion") not in (None, "", "0"):
+        raise refusals.bad_request("specifying resource version is not allowed when using continue")
     chosen = selectors.predicate(
         request.kind, request.query.get("fieldSelector", ""), request.query.get("labelSelector", "")
     )
@@ -128,32 +129,3 @@ def _too_old(request: Request, last: Name | None) -> refusals.Refused:
     return refusals.expired(
         refusals.TOO_OLD_TOKEN, PageToken(_INCONSISTENT, last).text(namespaced=not request.namespace)
     )
-
-
-def _check_options(request: Request) -> None:
-    given = request.query
-    if given.get("continue") and given.get("resourceVersion") not in (None, "", "0"):
-        raise refusals.bad_request("specifying resource version is not allowed when using continue")
-    if "sendInitialEvents" in given:
-        raise _forbidden_option("sendInitialEvents", "sendInitialEvents is forbidden for list")
-    match = given.get("resourceVersionMatch")
-    if not match:
-        return
-    if not given.get("resourceVersion"):
-        raise _forbidden_option(
-            "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        )
-    if match not in ("Exact", "NotOlderThan"):
-        message = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
-        raise refusals.invalid_options(
-            "ListOptions", message, "FieldValueNotSupported", message, "resourceVersionMatch"
-        )
-    if match == "Exact" and given["resourceVersion"] == "0":
-        raise _forbidden_option(
-            "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        )
-
-
-def _forbidden_option(path: str, why: str) -> refusals.Refused:
-    message = f"Forbidden: {why}"
-    return refusals.invalid_options("ListOptions", message, "FieldValueForbidden", message, path)

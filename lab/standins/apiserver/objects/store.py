@@ -16,6 +16,9 @@ from lab.standins.apiserver.model.kinds import Kind
 Name = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name: the order of lists."""
 
+Owners = dict[str, frozenset[tuple[str, ...]]]
+"""Of one object: the fields that each manager has applied."""
+
 _SNAPSHOTS_KEPT = 4
 HISTORY = 200_000
 """The most changes remembered: past twice as many, the older half is forgotten."""
@@ -61,6 +64,7 @@ class Store:
         self.changed = threading.Condition(threading.RLock())
         self.revision = 1
         self._objects: dict[tuple[str, str], dict[Name, Stored]] = {}
+        self._owners: dict[tuple[tuple[str, str], Name], Owners] = {}
         self._history: list[Change] = []
         self._forgotten = self.revision
         self._snapshots: dict[tuple[tuple[str, str], int], list[tuple[Name, Stored]]] = {}
@@ -68,6 +72,10 @@ class Store:
     def get(self, kind: Kind, name: Name) -> Stored | None:
         with self.changed:
             return self._objects.get(kind.key, {}).get(name)
+
+    def owners(self, kind: Kind, name: Name) -> Owners:
+        """To be changed in place."""
+        return self._owners.setdefault((kind.key, name), {})
 
     def put(self, kind: Kind, name: Name, body: Mapping[str, Any]) -> Stored:
         """Stores the object under the next revision, which it also gets as its resourceVersion."""
@@ -83,6 +91,7 @@ class Store:
         """The object as it was, with the deletion's revision; KeyError when there is none."""
         with self.changed:
             before = self._objects[kind.key].pop(name)
+            self._owners.pop((kind.key, name), None)
             self.revision += 1
             last = Stored(_with_revision(before.object, self.revision), self.revision)
             self._record(Change(self.revision, kind.key, name, before, None, last))

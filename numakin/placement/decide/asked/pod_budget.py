@@ -1,6 +1,6 @@
 """Which CPUs a container of a pod with a budget of its own gets, where these are to be exclusive.
 
-The budget is one set of CPUs that is nobody else's. Containers that ask for whole CPUs by themselves have slices of it,
+The budget is one set of CPUs that no other pod has. Containers that ask for whole CPUs by themselves have slices of it,
 the others share the rest (KEP-5526). The set is not stored: it is what the pod's live containers have, so that CPUs are
 free as soon as a container stops, as those of any other are. A container whose slice was not known when the others took
 the whole set takes it from their part.

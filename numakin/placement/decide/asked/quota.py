@@ -45,7 +45,7 @@ def within_quota(machine: Machine, occupancy: Occupancy, request: Request) -> Al
 
 
 def on_node(occupancy: Occupancy, request: Request) -> Request:
-    """Without what this node's rule for namespaces leaves out whoever else is there."""
+    """Without what this node's rule for namespaces leaves out, whatever else is there."""
     most = occupancy.rules.max_exclusive_cpus_per_namespace
     if most is None or request.max_exclusive_cpus is not None or not request.opt_in.alone:
         return request
@@ -71,7 +71,13 @@ def in_use(occupancy: Occupancy, request: Request) -> int:
         and (reservation := occupancy.reservations.get(allocation.reservation)) is not None
         and reservation.namespace == request.namespace
     )
-    return reduce(or_, held, 0).bit_count()  # a pod's containers may share what is nobody else's
+    return reduce(or_, held, 0).bit_count()  # a pod's containers may share what no other pod has
+
+
+def has_room(machine: Machine, occupancy: Occupancy, request: Request) -> bool:
+    """Whether its namespace may have as many exclusive CPUs more as a grant would take at the most."""
+    limit = limit_of(occupancy, request)
+    return limit is None or in_use(occupancy, request) + taken_by(machine, occupancy, request) <= limit
 
 
 def taken_by(machine: Machine, occupancy: Occupancy, request: Request) -> int:

@@ -1,6 +1,6 @@
 """A pod whose containers are placed one by one is placed as one all the same, while a NUMA node holds all of it.
 
-Its containers talk with each other more than with anybody, and plans, moves and counts are of pods. So the first one
+Its containers talk with each other more than with other pods, and plans, moves and counts are of pods. So the first one
 asks for the whole pod, and those that follow join it; `Scope.CONTAINER` only shows where that does not hold: then each
 container goes where it fits by itself, beside the others of its pod where it can.
 """
@@ -24,7 +24,7 @@ def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str
     whole pod as one where that holds: a pod with a budget of its own always is, its containers' shares of it are not
     known one by one.
 
-    key: of the reservation that it was placed by before anybody here knew of it; empty: it is placed now.
+    key: of the reservation that it was placed by before it was known here; empty: it is placed now.
     """
     request = on_node(occupancy, request)
     if request.opt_in.scope is Scope.POD or request.opt_in.policy is Policy.NONE:

@@ -9,7 +9,7 @@ import pytest
 from enforcer.hook.facts.local_containers import LocalContainers
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import container, member, pod
-from tests.enforcer.nri.lives import life, of
+from tests.enforcer.nri.lives import RUNTIMES, life, of
 
 
 def test_a_container_is_told_as_its_latest_event_has_it() -> None:
@@ -58,10 +58,11 @@ def test_one_that_is_listed_says_nothing_as_it_may_be_the_nodes_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "pod", "known"), [("containerd", "cart", True), ("cri-o", "cart", True), ("cri-o", "own", None)]
+    ("name", "pod", "known"),
+    [(name, pod, known) for name in RUNTIMES for pod, known in (("cart", True), ("own", None), ("exposed", None))],
 )
 def test_as_real_runtimes_tell_it_the_nodes_network_is_known_from_the_container(name, pod, known) -> None:
-    """cart is in the node's network, own has one of its own."""
+    """cart is in the node's network, own has one of its own, and so has exposed, which a port of the node leads to."""
     told = of(life(name), "PostStartContainer", pod)
     residents = LocalContainers()
     residents.met(told.pod, told.container)

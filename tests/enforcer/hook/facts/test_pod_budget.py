@@ -8,10 +8,12 @@ import pytest
 
 from enforcer.hook.facts.pod_budget import NOTHING, Own, ResourceSettings, asked_by_itself, own_resources
 from enforcer.hook.ownership.checkpoint import Past
+from enforcer.hook.process import Hook
 from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
+from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import World, member
 
 MIB = 1 << 20
@@ -227,6 +229,22 @@ class TestResize:
             world.agent.update_container(of, part(name, 2, 2), resources(4, 4, 64 * MIB))
         world.agent.update_pod_sandbox(of, resources(4, 4, 64 * MIB))
         assert not world.agent.occupancy.exclusive
+
+    def test_its_cpusets_are_sent_at_once_though_the_answer_has_none(self, world: World) -> None:
+        """Where the runtime takes updates at any time; elsewhere they wait, as all such do."""
+        loop, of = TimersAlone(), sandbox(2, 2, cpus="exclusive")
+        hook = Hook(loop, {})
+        hook.wiring.agent, hook.wiring.at_any_time = world.agent, True
+        hook.wiring.carry_out = lambda updates, _on_answer: world.apply(updates)
+        world.agent.expect(told(("first", 0), ("second", 0), cpu=2000))
+        for name in ("first", "second"):
+            world.create(of, part(name, 2, 2))
+        resized = hook.handlers().update_pod_sandbox
+        assert resized is not None
+        resized(of, nri.LinuxResources(), resources(4, 4, 64 * MIB))
+        loop.go_on(0.1)
+        assert world.cpus("a-first") == world.cpus("a-second") == str(world.agent.occupancy.exclusive)
+        assert len(world.agent.occupancy.exclusive) == 4
 
     def test_a_slice_stays_when_the_rest_is_resized(self, world: World) -> None:
         of = sandbox(4, 4, cpus="exclusive")

@@ -59,6 +59,17 @@ def test_cpus_that_come_back_belong_to_whoever_shares_them(world: World) -> None
     assert CpuSet.parse(world.cpus("beside")) == CpuSet.parse("0-3,8-11") - CpuSet.parse(own)
 
 
+def test_whole_cores_are_whole_once_smt_is_switched_on() -> None:
+    world = World(without(two_numa_nodes(), CpuSet.parse("8-15")))
+    run(world, "own", 3, cpus="exclusive-cores")
+    run(world, "beside")
+    becomes(world, two_numa_nodes())
+    own, beside = CpuSet.parse(world.cpus("own")), CpuSet.parse(world.cpus("beside"))
+    assert len(own) == 4
+    assert all(world.machine.core_of(cpu) <= own for cpu in own)
+    assert own.isdisjoint(beside)
+
+
 def test_a_group_whose_numa_node_loses_all_its_cpus_goes_to_another_together(world: World) -> None:
     run(world, "a")
     run(world, "b")

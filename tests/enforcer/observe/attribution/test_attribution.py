@@ -5,8 +5,9 @@ from ipaddress import ip_address
 import pytest
 
 from enforcer.observe.attribution.attribution import attribute
-from enforcer.observe.attribution.edges import Amount, Edge, Local, Remote, Unattributed
+from enforcer.observe.attribution.edges import Edge, Local, Remote, Unattributed
 from enforcer.observe.bpf.counters import TCP, UDP, CgroupPair, FlowKey, Volume, by_address, peer
+from numakin.placement.traffic.graph import Amount
 from tests.enforcer.observe.attribution.residents import (
     AGENT,
     ANSWERS,

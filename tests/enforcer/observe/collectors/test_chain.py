@@ -6,9 +6,8 @@ import pytest
 from enforcer.observe.bpf.counters import CounterSnapshot
 from enforcer.observe.bpf.loader import LoadRefused
 from enforcer.observe.collectors import cgroup_skb, chain, inet_diag
-from enforcer.observe.collectors.chain import CollectorChoice, CollectorRefusal, Sources, choose
+from enforcer.observe.collectors.chain import CollectorChoice, CollectorRefusal, Nothing, Sources, choose
 from enforcer.observe.collectors.diag_wire import DiagError
-from enforcer.observe.collectors.nothing import Nothing
 from lab.standins.patience import PATIENCE_S
 
 NOWHERE = Sources(None, list)

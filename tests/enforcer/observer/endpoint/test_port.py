@@ -55,13 +55,14 @@ def test_a_taken_metrics_port_costs_neither_the_streams_nor_the_observer(enforce
         runtime.run_container(runtime.run_pod("m", annotations=GROUP), "app", cpu_request=2)
         extender.wait_for(lambda kinds: "report" in kinds)
         before = enforcer.children()
-        output = next(line for line in process.stderr if 'thread="metrics port"' in line)
+        output = enforcer.said('thread="metrics port"')
         assert f"metrics port {enforcer.metrics} can't be served: Address already in use" in output
     until(lambda: enforcer.get("/readyz")[0] == 200, "the port is served once it is free")
     assert enforcer.children() == before
     server.stop(None)
     process.terminate()
-    assert "Traceback" not in process.stderr.read()
+    process.wait(PATIENCE_S)
+    assert "Traceback" not in enforcer.log.read_text()
 
 
 def test_the_default_port_is_nobody_elses_custom() -> None:

@@ -20,10 +20,12 @@ from enforcer.observer.planning_thread import PlanningInput
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.optin.options import Move
+from numakin.placement.plan.whole import WholeSearch
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
 from tests.enforcer.observer.moves.apart import at
-from tests.machines import SMALL
+from tests.machines import KUNPENG_920, SMALL, THIRTY_TWO
+from tests.numakin.placement.plan.seated import seated
 
 NO_KIN: dict[str, dict[str, float]] = {}
 TALK = {("c", "d"): 1e4}
@@ -131,6 +133,35 @@ def test_where_many_members_talk_a_smaller_share_of_all_is_worth_a_move(pairs, m
             there = Reservation(pod, pod, "", NumaSet.parse("0"), Demand(), workload=pod)
             occupancy = occupancy.with_reservation(there)
     assert len(after(REST + 1, Rested(), occupancy, {"d": Move.CPUS}, talk=talk)) == moved
+
+
+def test_nobody_is_moved_by_a_step_of_its_own_while_a_whole_is_looked_for() -> None:
+    """So many members on so many NUMA nodes that one window is too short for it."""
+    count = len(THIRTY_TWO.numa_nodes)
+    where = {f"p-{number}": str(number % count) for number in range(4 * count + 2)}
+    talk = {(f"p-{number}", f"p-{number + 1}"): 1e6 for number in range(0, len(where), 2)}
+    whole, offered = WholeSearch(), []
+    for _ in range(2):
+        situation = PlanningInput(seated(where, cpu=0.1)[0], [], {}, talk, frozenset(where))
+        offered.append(steps_of(THIRTY_TWO, situation, MoveBudget(2, 12), whole=whole))
+    assert offered[0] == ()
+    assert offered[1]
+    assert all(way.whole for step in offered[1] for way in step)
+
+
+def test_a_whole_that_pays_is_gone_to_before_steps_that_would_lead_away_from_it() -> None:
+    """Two to a NUMA node. The best exchange first, and the best after it, end at 13 of 31, where none gains."""
+    where = {"a": "3", "b": "2", "c": "1", "d": "1", "e": "3", "f": "0", "g": "0", "h": "2"}
+    weights = {"bc": 5, "ad": 5, "ae": 5, "be": 2, "de": 3, "af": 1, "cf": 5, "fg": 2, "gh": 3}
+    talk = {(pair[0], pair[1]): 1e6 * weight for pair, weight in weights.items()}
+    moves, whole = 0, WholeSearch()
+    for _ in range(4):
+        situation = PlanningInput(seated(where, cpu=16)[0], [], {}, talk, frozenset(where))
+        for step in steps_of(KUNPENG_920, situation, MoveBudget(2, 6), whole=whole):
+            where |= {way.reservation: str(way.target) for way in step}
+            moves += len(step)
+    assert sum(weight for pair, weight in weights.items() if where[pair[0]] == where[pair[1]]) == 15
+    assert moves == 4
 
 
 def test_a_budget_of_none_moves_nobody() -> None:

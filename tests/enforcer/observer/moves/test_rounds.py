@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
+from enforcer.observer.moves import rounds
 from enforcer.observer.moves.candidates import REST
 from enforcer.observer.moves.rounds import MoveRounds
 from enforcer.observer.planning_thread import PlanningInput
@@ -69,36 +70,41 @@ class TestGroupShare:
     TALK = MappingProxyType({(key, f"{key}peer"): 1e4 for key in "abcd"})
     PEERS = MappingProxyType({f"{key}peer": "1" for key in "abcd"})
 
-    def moved(self, windows: int, share: float, groups: dict[str, str], budget: int = 1) -> list[int]:
+    @pytest.fixture
+    def tenth(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(rounds, "GROUP_SHARE", 0.1)
+
+    def moved(self, windows: int, groups: dict[str, str], budget: int = 1) -> list[int]:
         """How many in each window, as they are offered; each is made at once."""
-        config = Config(move_group_share=share, move_budget=budget)
-        rounds, homes = MoveRounds(config, two_numa_nodes()), dict.fromkeys("abcd", "0")
+        movers, homes = MoveRounds(Config(move_budget=budget), two_numa_nodes()), dict.fromkeys("abcd", "0")
         counts = []
         for _ in range(windows):
             occupancy = grouped({**homes, **self.PEERS}, groups)
             movable = frozenset(key for key, home in homes.items() if home == "0")
-            offer = rounds.offer(PlanningInput(occupancy, [], {}, self.TALK, movable))
+            offer = movers.offer(PlanningInput(occupancy, [], {}, self.TALK, movable))
             ways = [way for step in offer.steps for way in step.ways]
             homes |= {way.reservation: way.target for way in ways}
             counts.append(len(ways))
         return counts
 
     def test_half_of_a_group_is_moved_and_no_more_until_what_they_did_is_seen(self) -> None:
-        counts = self.moved(REST + 4, 0.5, dict.fromkeys("abcd", "ns/shop"))
+        counts = self.moved(REST + 4, dict.fromkeys("abcd", "ns/shop"))
         assert counts == [1, 1, *[0] * (REST - 1), 1, 1, 0]
 
+    @pytest.mark.usefixtures("tenth")
     def test_one_is_always_allowed(self) -> None:
-        counts = self.moved(REST + 2, 0.01, dict.fromkeys("abcd", "ns/shop"))
+        counts = self.moved(REST + 2, dict.fromkeys("abcd", "ns/shop"))
         assert counts == [1, *[0] * REST, 1]
 
+    @pytest.mark.usefixtures("tenth")
     def test_what_is_offered_at_once_counts_together(self) -> None:
-        counts = self.moved(REST + 2, 0.01, dict.fromkeys("abcd", "ns/shop"), budget=2)
+        counts = self.moved(REST + 2, dict.fromkeys("abcd", "ns/shop"), budget=2)
         assert counts == [1, *[0] * REST, 1]
 
     def test_other_groups_go_on_meanwhile(self) -> None:
-        counts = self.moved(3, 0.5, {"a": "ns/one", "b": "ns/one", "c": "ns/two", "d": "ns/two"})
+        counts = self.moved(3, {"a": "ns/one", "b": "ns/one", "c": "ns/two", "d": "ns/two"})
         assert counts == [1, 1, 0]
 
-    @pytest.mark.parametrize(("share", "groups"), [(1.0, dict.fromkeys("abcd", "ns/shop")), (0.01, {})])
-    def test_without_a_limit_or_a_group_the_budget_alone_counts(self, share: float, groups: dict[str, str]) -> None:
-        assert self.moved(4, share, groups) == [1, 1, 1, 1]
+    @pytest.mark.usefixtures("tenth")
+    def test_without_a_group_the_budget_alone_counts(self) -> None:
+        assert self.moved(4, {}) == [1, 1, 1, 1]

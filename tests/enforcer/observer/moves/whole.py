@@ -19,13 +19,13 @@ from tests.enforcer.observer.hook_and_observer import Node
 
 
 class Runtime:
-    """The hook's host, with a runtime that takes updates at any time."""
+    """The hook's host. at_any_time: whether its runtime takes updates at any time."""
 
-    at_any_time = attached = True
+    attached = True
     register_again: Callable[[str], None] = staticmethod(lambda _reason: None)
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, *, at_any_time: bool) -> None:
+        self._world, self.at_any_time = world, at_any_time
 
     @property
     def agent(self) -> Agent:
@@ -37,22 +37,25 @@ class Runtime:
 
     def call_later(self, _delay_s: float, callback: Callable[[], None]) -> None: ...
     def publish_soon(self) -> None: ...
+    def send_unsent(self) -> None: ...
     def record(self) -> None: ...
-    def welcome(self, _connection: Any) -> None: ...
+    def start_observer(self, _connection: Any) -> None: ...
     def status(self) -> dict[str, object]:
         return {}
 
 
 class WholeNode(Node):
-    """Members rest, are offered moves and are moved, window by window. memory: what each has, by its key."""
+    """Members rest, are offered moves and are moved, window by window. memory: what each has, by its key. at_any_time:
+    whether moves are made at once; else they wait for a container that stops.
+    """
 
-    def __init__(self, *talk: str, config: Config = Config(), **more: Any) -> None:  # noqa: B008
+    def __init__(self, *talk: str, config: Config = Config(), at_any_time: bool = True, **more: Any) -> None:  # noqa: B008
         super().__init__(*talk, **more)
         self.memory: dict[str, dict[int, int]] = {}
         self.rounds = MoveRounds(
             config, self.agent.ledger.machine, memory=lambda _occupancy, key: self.memory.get(key, {})
         )
-        self._requests = LocalRequests(Runtime(self.world))
+        self._requests = LocalRequests(Runtime(self.world, at_any_time=at_any_time))
 
     def talks(self, *pairs: str) -> None:
         """From now on these pairs do, and no others."""
@@ -70,6 +73,10 @@ class WholeNode(Node):
             self.told()
             offered.append(sorted(way.reservation.removeprefix("uid-") for step in offer.steps for way in step.ways))
         return offered
+
+    def stop_another(self) -> None:
+        """What waits is carried out, which the observer is not told yet."""
+        self.world.apply(self.agent.moves.with_stop([]))
 
     def rest(self) -> None:
         """Until those who have just come may be moved."""

@@ -8,6 +8,7 @@ import pytest
 from extender.kube.objects.affinitygroup import (
     Accepted,
     EdgeStatus,
+    GroupCondition,
     GroupStatus,
     MemberStatus,
     affinity_group,
@@ -102,7 +103,8 @@ def test_an_object_is_ours_while_nobody_else_has_written_to_it(managers, ours):
     ],
 )
 def test_a_condition_keeps_the_time_of_its_last_transition(before, since, problems, then):
-    row = GroupRow("shop", "cart", GroupSpec(), problems, generation=3, accepted=before, since=since)
+    conditions = {"Accepted": GroupCondition("Accepted", before, since=since)}
+    row = GroupRow("shop", "cart", GroupSpec(), problems, generation=3, conditions=conditions)
     assert row.judged("now") == Accepted(problems, 3, then)
 
 

@@ -11,10 +11,10 @@ from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import LearnedGroup, written
 from numakin.placement.optin.options import Defaults
-from numakin.placement.traffic.graph import Costs, Graph, Key, Rate
+from numakin.placement.traffic.graph import Amount, Costs, Graph, Key
 
 EDGE = Key("shop/Deployment/cart", "shop/Deployment/db", "tcp")
-EDGES = {EDGE: Rate(1000.0, 10.0)}
+EDGES = {EDGE: Amount(1000.0, 10.0)}
 LEARNED = written(LearnedGroup((), EDGES), Costs())
 REMEMBERED, FORGOTTEN = ClusterTraffic(Graph(EDGES, Costs())), ClusterTraffic()
 

@@ -11,6 +11,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests.extender.kube.objects.published import GI, MACHINE
 from tests.lab.standins.apiserver.recorded import exchanges
+from tests.manifests.structural import of_object, violations
 from tests.supervised import threads
 
 RESERVATION = Reservation(
@@ -23,11 +24,19 @@ RESERVATION = Reservation(
 OCCUPANCY = Occupancy(reserved=CpuSet.parse("0")).with_reservation(RESERVATION)
 
 
+*_, RECORDED = exchanges("05-nrt-crd")
+DEFINITION = json.loads(RECORDED["request"]["body"])
+SCHEMA = of_object(DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+
+
 @pytest.fixture
 def server(server):
-    requests = [exchange["request"] for exchange in exchanges("05-nrt-crd") if exchange["request"]["method"] == "POST"]
-    server.define(json.loads(requests[-1]["body"]))
+    server.define(DEFINITION)
     return server
+
+
+def test_it_is_as_the_definition_wants_it():
+    assert violations(SCHEMA, topology("n1", MACHINE, OCCUPANCY, "uid-1").body) == []
 
 
 def test_a_zone_for_each_numa_node():

@@ -9,7 +9,7 @@ from extender.kube.objects.saved_learning import REWRITE_S, SavedLearning, notab
 from extender.state.pods import Changes
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.learned import LearnedGroup, read, written
-from numakin.placement.traffic.graph import Costs, Graph, Key, Rate
+from numakin.placement.traffic.graph import Amount, Costs, Graph, Key
 
 CART, DB, CACHE = "shop/Deployment/cart", "shop/StatefulSet/db", "shop/Deployment/cache"
 EDGE, OTHER = Key(CART, DB, "tcp"), Key(DB, CACHE, "tcp")
@@ -18,7 +18,7 @@ COSTS = Costs()
 
 
 def text(*edges: Key, size: float = 1000.0) -> str:
-    return written(LearnedGroup((), dict.fromkeys(edges, Rate(size, 10.0))), COSTS)
+    return written(LearnedGroup((), dict.fromkeys(edges, Amount(size, 10.0))), COSTS)
 
 
 class World:
@@ -32,9 +32,9 @@ class World:
 
     def learns(self, *edges: Key, size: float = 1000.0, declared: dict[str, str] = DECLARED) -> None:
         """Takes in what it was given, and is seen to know these edges."""
-        self.sees(dict.fromkeys(edges, Rate(size, 10.0)), declared)
+        self.sees(dict.fromkeys(edges, Amount(size, 10.0)), declared)
 
-    def sees(self, rates: dict[Key, Rate], declared: dict[str, str] = DECLARED) -> None:
+    def sees(self, rates: dict[Key, Amount], declared: dict[str, str] = DECLARED) -> None:
         self.known = ClusterTraffic(Graph(rates, COSTS), declared=declared, restored=len(self.given))
 
     def there(self, learned: str, *, whole: bool = False) -> None:
@@ -113,7 +113,7 @@ def test_a_new_edge_is_written_within_the_minute_however_light_it_is(world):
     world.lasting.changed(Changes(whole=True))
     world.learns(EDGE, size=1e9)
     world.written()
-    world.sees({EDGE: Rate(1e9, 10.0), OTHER: Rate(1.0, 1.0)})
+    world.sees({EDGE: Amount(1e9, 10.0), OTHER: Amount(1.0, 1.0)})
     assert read(world.written(), "").edges.keys() == {EDGE}
     world.now += REWRITE_S
     assert read(world.written(), "").edges.keys() == {EDGE, OTHER}
@@ -218,10 +218,10 @@ def test_an_object_that_is_gone_is_written_anew(world):
     [
         (LearnedGroup(), LearnedGroup(), False),
         (LearnedGroup(), LearnedGroup((CART,)), True),
-        (LearnedGroup(), LearnedGroup((), {EDGE: Rate(1, 1)}), True),
-        (LearnedGroup((), {EDGE: Rate(1e6, 1)}), LearnedGroup((), {EDGE: Rate(1e6, 1), OTHER: Rate(1, 1)}), True),
-        (LearnedGroup((), {EDGE: Rate(1e6, 1)}), LearnedGroup(), True),
-        (LearnedGroup((), {EDGE: Rate(1e6, 1)}), LearnedGroup((), {EDGE: Rate(1.01e6, 1)}), False),
+        (LearnedGroup(), LearnedGroup((), {EDGE: Amount(1, 1)}), True),
+        (LearnedGroup((), {EDGE: Amount(1e6, 1)}), LearnedGroup((), {EDGE: Amount(1e6, 1), OTHER: Amount(1, 1)}), True),
+        (LearnedGroup((), {EDGE: Amount(1e6, 1)}), LearnedGroup(), True),
+        (LearnedGroup((), {EDGE: Amount(1e6, 1)}), LearnedGroup((), {EDGE: Amount(1.01e6, 1)}), False),
     ],
 )
 def test_a_tenth_of_a_groups_traffic_and_each_new_edge_is_worth_writing(before, after, worth_writing):

@@ -78,14 +78,6 @@ def test_a_watch_without_a_revision_begins_with_everything(server, revision):
     assert told(frames) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-def test_a_watch_list_ends_its_beginning_with_a_marked_bookmark(server):
-    pods(server, "a")
-    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-    _, frames, _ = asked(server, "/api/v1/pods", watch="true", timeoutSeconds="1", **query)
-    assert told(frames)[:2] == [("ADDED", "a"), ("BOOKMARK", "")]
-    assert frames[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
 def test_a_revision_too_old_is_told_in_the_stream(server):
     pods(server, "a", "b")
     server.store.forget(server.store.revision)

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.sysfs import read_machine
-from lab.standins.machines import MACHINES, write_procfs
+from lab.standins.machines import MACHINES, write_procfs, write_sysfs
 from lab.standins.machines.__main__ import main
 from lab.standins.machines.write import mask
 from numakin.placement.model.cpuset import CpuSet
-from tests.trees import sysfs
 
 needs_lscpu = pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (util-linux) is not installed")
 
@@ -21,7 +20,7 @@ needs_lscpu = pytest.mark.skipif(shutil.which("lscpu") is None, reason="lscpu (u
 @pytest.mark.parametrize("name", [name for name, first in MACHINES.items() if first.numa])
 def test_lscpu_sees_the_same_numa_nodes(name: str, tmp_path: Path):
     first = MACHINES[name]
-    (tmp_path / "sys").symlink_to(sysfs(name))
+    write_sysfs(first, tmp_path / "sys")
     write_procfs(first, tmp_path / "proc")
     assert _lscpu(tmp_path) == {
         cpu: (node.id, tuple(first.machine.core_of(cpu))) for node in first.machine.numa_nodes for cpu in node.cpus

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numakin.placement.decide.decide import Kin, decide
-from numakin.placement.decide.explain import explain
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy
@@ -82,14 +81,12 @@ def test_emptiness_counts_what_is_used():
     assert decide(KUNPENG, asked, asks("b", 4, group="shop/b"), Kin()).numa_nodes == nodes("2")
 
 
-def test_explain_says_which_of_request_and_use_decided():
-    decision, story = explain(SMALL, crowd(SMALL, 1), greedy("next"), Kin())
-    lines = [str(entry) for entry in story]
+def test_a_decision_says_which_of_request_and_use_decided():
+    decision = decide(SMALL, crowd(SMALL, 1), greedy("next"), Kin())
+    lines = [str(entry) for entry in decision.reasons]
     assert "counted as 2 CPUs: its workload's pods use that, and ask for 0.1" in lines
     assert "room left 0%: CPUs there that stay free, by what is used" in lines
-    assert any(line.startswith("NUMA node 0") and "0 CPUs stay free by what is used" in line for line in lines)
-    assert any(line.startswith("NUMA node 1") and "2 CPUs stay free by what is used" in line for line in lines)
-    by_request = [str(entry) for entry in explain(SMALL, Occupancy(), asks("a"), Kin())[1]]
+    by_request = [str(entry) for entry in decide(SMALL, Occupancy(), asks("a"), Kin()).reasons]
     assert not any("use" in line for line in by_request)
     assert decision.numa_nodes == nodes("0")
 

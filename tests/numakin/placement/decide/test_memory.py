@@ -118,6 +118,14 @@ def test_memory_beside_the_cpus_goes_before_kin_on_a_lower_tier():
     assert decide(CXL, before, asks("b", 1, 30), Kin()).numa_nodes == nodes("1")
 
 
+def test_memory_on_a_lower_tier_is_no_preferred_place():
+    """A kubelet's restricted policy refuses a pod whose memory one NUMA node could have, and none has free."""
+    before = filled(CXL, asks("a", 1, 40), asks("b", 1, 40))
+    decision = decide(CXL, before, asks("c", 1, 30, policy=Policy.RESTRICTED), Kin())
+    assert "the rest is on a lower tier" in decision.sentence
+    assert (decision.fits, decision.admitted) == (True, False)
+
+
 def test_a_limit_that_only_the_lower_tier_covers_binds_both():
     decision = decide(CXL, Occupancy(), asks("a", 1, 10, limit=120), at("0"))
     assert decision.mems == nodes("0,2")

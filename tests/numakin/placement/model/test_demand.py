@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numakin.placement.model.demand import Demand, from_cgroup, from_resources, of_pod, quantity
+from numakin.placement.model.demand import Demand, from_cgroup, from_resources, of_pod, own_resources, quantity
 from numakin.placement.model.errors import BadQuantity
 
 GIB = 1 << 30
@@ -146,3 +146,39 @@ def test_one_container_without_a_limit_makes_a_pod_without_one():
 @pytest.mark.parametrize(("cpu", "whole"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (2500, 3)])
 def test_exclusive_cpus_are_whole_ones(cpu, whole):
     assert milli(cpu).whole_cpus == whole
+
+
+@given(
+    st.builds(
+        Demand,
+        st.integers(0, 9000),
+        st.integers(0, 1 << 40),
+        st.none() | st.integers(0, 1 << 40),
+        st.dictionaries(st.sampled_from([2 << 20, 1 << 30]), st.integers(1, 1 << 32)),
+        st.sampled_from([frozenset(), frozenset({"cpu"})]),
+        st.integers(0, 9000),
+    ),
+    st.integers(2, 6),
+)
+def test_so_many_alike_ask_for_what_they_ask_for_one_by_one(demand, count):
+    summed = demand
+    for _ in range(count - 1):
+        summed = summed + demand
+    assert demand.times(count) == summed
+
+
+LIMITS = {"cpu": "2", "memory": "4Gi"}
+
+
+@pytest.mark.parametrize(
+    ("containers", "requests", "limits", "expected"),
+    [
+        (Demand(100, GIB), {"cpu": "1", "memory": "2Gi"}, {}, (1000, 2 * GIB)),
+        (Demand(100, GIB), {}, LIMITS, (100, GIB)),
+        (Demand(), {}, LIMITS, (2000, 4 * GIB)),
+    ],
+    ids=["named", "a limit above what containers ask for", "a limit where none asks for anything"],
+)
+def test_what_a_pod_s_own_resources_name_goes_before_its_containers_sum(containers, requests, limits, expected):
+    own = own_resources(containers, requests, limits)
+    assert (own.cpu_milli, own.memory) == expected

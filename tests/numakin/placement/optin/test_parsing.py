@@ -14,6 +14,7 @@ from numakin.placement.optin.parsing import (
     Move,
     OptIn,
     Policy,
+    Regroup,
     Scope,
     Span,
     opted_in,
@@ -23,7 +24,7 @@ from numakin.placement.optin.parsing import (
 
 KEYS = (
     "the keys group.numakin.io, policy.numakin.io, scope.numakin.io, cpus.numakin.io, memory.numakin.io, "
-    "move.numakin.io, size.numakin.io, span.numakin.io"
+    "move.numakin.io, size.numakin.io, span.numakin.io, regroup.numakin.io"
 )
 NAME = "auto, or a name of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 
@@ -63,6 +64,7 @@ def test_every_key_is_taken():
         "move.numakin.io": "never",
         "size.numakin.io": "12",
         "span.numakin.io": "cache",
+        "regroup.numakin.io": "evict-alone",
     }
     assert parse("shop", everything) == OptIn(
         "shop/web",
@@ -73,6 +75,7 @@ def test_every_key_is_taken():
         Move.NEVER,
         12,
         span=Span.CACHE,
+        regroup=Regroup.EVICT_ALONE,
     )
     assert not problems("shop", everything)
 
@@ -93,6 +96,7 @@ def test_every_key_is_taken():
         ("memory.numakin.io", "strict", "auto, bind, prefer"),
         ("move.numakin.io", "yes", "cpus, never, cpus-and-memory"),
         ("span.numakin.io", "socket", "numa, cache"),
+        ("regroup.numakin.io", "yes", "never, evict, evict-alone"),
         ("size.numakin.io", "0", "an integer from 1 to 10000"),
         ("size.numakin.io", "10001", "an integer from 1 to 10000"),
         ("size.numakin.io", "-3", "an integer from 1 to 10000"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,6 +83,52 @@ def test_nobody_is_moved_along_for_next_to_nothing_where_what_pays_was_declined(
     now = board({"cart": "1", "web": "1", "db": "0", "ads": "0"}, little, 1, {"cart", "ads"})
     declined = [frozenset({("cart", nodes("0"), CpuSet())})]
     assert WholeSearch().steps(now, 6, 0.002, declined) == ()
+
+
+def test_parts_take_the_numa_nodes_where_most_of_them_are_already():
+    here = {"a-0": "0", "a-1": "0", "b-0": "1", "b-1": "2", "c-0": "2", "c-1": "1", "d-0": "3"}
+    found = {"a-0": 2, "a-1": 2, "b-0": 0, "b-1": 0, "c-0": 1, "c-1": 1}
+    aligned = board(here).aligned(found, 0.001)
+    assert [aligned["a-0"], aligned["a-1"]] == [0, 0]
+    assert sum(int(here[key]) != home for key, home in aligned.items()) == 2
+
+
+@pytest.mark.parametrize(("room", "home"), [(3, 1), (2, 2)])
+def test_parts_take_no_numa_node_where_the_others_leave_them_too_little(room, home):
+    """Most of one were on NUMA node 1."""
+    others = {f"stays-{number}": "1" for number in range(len(KUNPENG.node(1).cpus) // 8 - room)}
+    here, found = {"a-0": "1", "a-1": "1", "b-0": "2", **others}, {"a-0": 0, "a-1": 0, "b-0": 0}
+    assert board(here, {("a-0", "b-0"): 1.0}, 8, found.keys()).aligned(found, 0.001) == dict.fromkeys(found, home)
+
+
+def test_a_pair_that_was_to_meet_elsewhere_meets_where_one_of_it_is_already():
+    """Its third place brings nothing home that its own does not."""
+    here = {"shop": "1", "visitor": "3", "cache": "0", "reader": "2"}
+    talk = {("shop", "visitor"): 4000.0, ("cache", "reader"): 8487.0}
+    found = {"shop": 3, "cache": 3, "reader": 3}
+    assert board(here, talk, 1).spared(found, 0.08) in ({"shop": 3, "cache": 2}, {"shop": 3, "reader": 0})
+
+
+def test_a_group_that_was_to_meet_elsewhere_meets_where_most_of_it_is_already():
+    """The first one that stays loses by it, until the others have come."""
+    here = {f"p{number}": "0" if number < 3 else "1" for number in range(5)}
+    talk = dict.fromkeys(combinations(here, 2), 1.0)
+    assert board(here, talk, 1).spared(dict.fromkeys(here, 2), 0.02) == {"p3": 0, "p4": 0}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from("0123")] * 2, st.floats(1, 3)), min_size=1, max_size=5), st.integers(1, 6))
+def test_of_each_pair_that_is_apart_one_is_moved_and_no_other(pairs, budget):
+    where, weights = {}, {}
+    for number, (home, other, weight) in enumerate(pairs):
+        where |= {f"a{number}": home, f"b{number}": other}
+        weights[f"a{number}", f"b{number}"] = weight
+    whole, moved = WholeSearch(), []
+    for _ in range(10):
+        steps = whole.steps(board(where, weights, 1), budget, 0.02)
+        where = gone(where, steps)
+        moved += [way.reservation[1:] for step in steps for way in step]
+    assert sorted(moved) == [str(number) for number, (home, other, _) in enumerate(pairs) if home != other]
 
 
 def test_who_has_come_and_gone_meanwhile_is_no_hindrance():

@@ -50,6 +50,18 @@ def test_the_shared_pool_grows_when_exclusive_cpus_come_back():
     assert dict(pools.due(SMALL, stopped)) == {"a-main": cpus("0-3"), "b-main": cpus("0-3")}
 
 
+def test_who_is_kept_within_another_owners_cpus_gets_none_beyond_them_however_wide_its_home_gets():
+    running = filled(SMALL, asks("a"))
+    held, home = running.allocations["a-main"], running.reservations["a"]
+    wide = running.changed(
+        reservations={home.key: replace(home, numa_nodes=nodes("0-1"))},
+        allocations={held.container: replace(held, within=cpus("0-6"))},
+    )
+    assert dict(pools.due(SMALL, wide)) == {"a-main": cpus("0-6")}
+    there = wide.with_allocation(wide.allocations["a-main"].resized(cpus("0-6")))
+    assert pools.due(SMALL, there) == ()
+
+
 def test_containers_that_have_not_opted_in_are_left_where_they_are():
     before = externally_managed(Occupancy(), "stranger")
     decision, after = settle(SMALL, before, asks("own", 2, cpus=OWN))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numakin.placement.traffic.graph import Graph, Key, Rate
+from numakin.placement.traffic.graph import Amount, Graph, Key
 from numakin.placement.traffic.relays import relays
 
 RELAY = "mesh/DaemonSet/proxy"
@@ -16,14 +16,14 @@ def wl(name: str) -> str:
     return f"shop/Deployment/{name}"
 
 
-def exchange(client: str, server: str, asked: float, answered: float, messages: float = 10.0) -> dict[Key, Rate]:
+def exchange(client: str, server: str, asked: float, answered: float, messages: float = 10.0) -> dict[Key, Amount]:
     return {
-        Key(client, server, "tcp"): Rate(asked, messages),
-        Key(server, client, "tcp"): Rate(answered, messages),
+        Key(client, server, "tcp"): Amount(asked, messages),
+        Key(server, client, "tcp"): Amount(answered, messages),
     }
 
 
-def relayed(client: str, server: str, asked: float, answered: float, *, header: float = 0.0) -> dict[Key, Rate]:
+def relayed(client: str, server: str, asked: float, answered: float, *, header: float = 0.0) -> dict[Key, Amount]:
     """One exchange through the relay, which adds to requests."""
     return exchange(client, RELAY, asked, answered) | exchange(RELAY, server, asked + header, answered)
 
@@ -39,7 +39,7 @@ TWO_PAIRS = relayed(wl("a"), wl("b"), 100, 2000) | relayed(wl("x"), wl("y"), 300
         relayed(wl("a"), wl("b"), 2000, 100) | relayed(wl("x"), wl("y"), 5000, 300),
         TWO_PAIRS | exchange(RELAY, wl("config"), 5, 200, 1) | exchange(wl("scraper"), RELAY, 3, 300, 1),
         TWO_PAIRS | exchange(RELAY, wl("twin"), 100, 100),
-        TWO_PAIRS | {Key(RELAY, wl("a"), "wake"): Rate(0, 1000)},
+        TWO_PAIRS | {Key(RELAY, wl("a"), "wake"): Amount(0, 1000)},
     ],
     ids=["plain", "with headers", "uploads", "with little of its own", "and a twin", "waking its clients"],
 )
@@ -95,7 +95,7 @@ pairs = st.lists(st.tuples(st.floats(10, 1e6), st.floats(2, 100)), min_size=2, m
 @given(pairs, st.floats(1e-3, 1e3))
 def test_it_is_recognised_whatever_the_volumes_and_their_unit(volumes, unit):
     """As long as no pair is so heavy that no other matters."""
-    edges: dict[Key, Rate] = {}
+    edges: dict[Key, Amount] = {}
     total = sum(asked * more for asked, more in volumes)
     for at, (asked, more) in enumerate(volumes):
         edges |= relayed(wl(f"c{at}"), wl(f"s{at}"), asked * unit, asked * more * unit)

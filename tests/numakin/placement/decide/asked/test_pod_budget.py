@@ -16,6 +16,7 @@ from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
 from numakin.placement.optin.parsing import Cpus, Scope
 from numakin.placement.state.occupancy import Occupancy
+from tests.machines import NO_NUMA
 from tests.numakin.placement.asking import asks, demand, filled, settle
 from tests.numakin.placement.decide.shapes import KUNPENG, SMALL, XEON
 
@@ -96,6 +97,15 @@ def test_a_container_that_restarts_in_place_finds_its_part():
     before = filled(KUNPENG, part("a"), part("b"))
     stopped = before.without_allocation("p-a")
     assert filled(KUNPENG, part("a"), occupancy=stopped).allocations == before.allocations
+
+
+def test_a_budget_that_grows_beyond_what_can_be_spared_leaves_its_containers_in_the_shared_pool():
+    """On the CPUs that they had they would be slower than had they not opted in. The last shared CPU is kept."""
+    before = filled(NO_NUMA, part("a", of=2), part("b", of=2))
+    after = filled(NO_NUMA, part("a"), part("b"), occupancy=before)
+    assert held(before) == {"a": "0-1", "b": "0-1"}
+    assert own(after) == 0
+    assert held(filled(NO_NUMA, part("a"), occupancy=after)) == {"a": "0-3", "b": "0-3"}
 
 
 def test_a_namespace_s_quota_counts_the_set_once():

@@ -1,0 +1,57 @@
+"""Three zones of four nodes: a group that no node holds is in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from extender.state.node_domains import ZONE
+from lab.cluster.binaries import Binaries
+from lab.cluster.cluster import Cluster, Terms
+from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
+from tests.cluster.workloads import Namespace, member, nodes_by_group
+
+pytestmark = pytest.mark.thorough
+
+ZONES = {f"node-{at}": "xyz"[at % 3] for at in range(12)}
+MACHINE = "xeon-8380"
+"""Two NUMA nodes of 80 CPUs."""
+
+
+@pytest.fixture(scope="module")
+def three_zones(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    terms = Terms(
+        dict.fromkeys(ZONES, MACHINE),
+        labels={node: {ZONE: zone} for node, zone in ZONES.items()},
+        extender_options=PATIENT,
+        http_timeout=ANY_ANSWER,
+    )
+    with up(kubernetes, terms, request) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def namespace(three_zones: Cluster) -> Iterator[Namespace]:
+    yield from made(three_zones)
+
+
+def zones_by_group(namespace: Namespace) -> dict[str, set[str]]:
+    return {group: {ZONES[node] for node in nodes} for group, nodes in nodes_by_group(namespace.pods()).items()}
+
+
+def test_a_group_that_exceeds_a_node_is_in_one_zone(namespace: Namespace):
+    namespace.deploy(member("large", 50, cpu="4"))
+    namespace.until_running(50)
+    assert len(zones_by_group(namespace)["large"]) == 1
+    assert len(nodes_by_group(namespace.pods())["large"]) == 2
+
+
+def test_so_are_several_that_come_at_once_and_each_that_fits_one_is_on_one_node(namespace: Namespace):
+    groups = [member("large", 50, cpu="4"), member("larger", 30, cpu="7"), member("small", 12, cpu="2")]
+    namespace.deploy(*groups)
+    namespace.until_running(92)
+    assert {group: len(zones) for group, zones in zones_by_group(namespace).items()} == dict.fromkeys(
+        ("large", "larger", "small"), 1
+    )
+    assert len(nodes_by_group(namespace.pods())["small"]) == 1

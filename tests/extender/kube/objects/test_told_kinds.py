@@ -1,0 +1,197 @@
+"""What other controllers' objects say of how many pods come together is read of every kind that the cluster has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from extender.kube.api import Api
+from extender.kube.objects.told_kinds import KINDS, ToldKind
+from extender.kube.optional_kinds import OptionalKinds
+from extender.state import told_groups
+from extender.state.pods import Changes
+from extender.state.told_groups import ToldReplicas, ToldRow, ToldSizes, sized_by
+from lab.standins.apiserver import ApiServer
+from lab.standins.patience import until
+from numakin.placement.model.demand import Demand
+from tests.extender.kube.objects.defined import BUILT_IN, defined
+from tests.supervised import threads
+
+OF = {kind.kind: kind for kind in KINDS}
+METADATA = {"name": "train", "namespace": "ns"}
+
+
+def containers(cpu: str, **more: str) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi", **more}}}]}
+
+
+TEMPLATE = {"metadata": {"annotations": {"group.numakin.io": "db"}}, "spec": containers("500m")}
+
+
+def read(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> ToldRow:
+    body = {"metadata": METADATA, "spec": spec, "status": status or {}}
+    return OF[kind].resource().row(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "sizes"),
+    [
+        (told_groups.POD_GROUPS, {"schedulingPolicy": {"gang": {"minCount": 16}}}, {"train": 16}),
+        (told_groups.POD_GROUPS, {"schedulingPolicy": {"basic": {}}}, {}),
+        (
+            told_groups.WORKLOADS,
+            {"podGroups": [{"name": "a", "policy": {"gang": {"minCount": 3}}}, {"name": "b", "policy": {"basic": {}}}]},
+            {"train.a": 3},
+        ),
+        (told_groups.COSCHEDULED, {"minMember": 8, "scheduleTimeoutSeconds": 10}, {"train": 8}),
+        (told_groups.VOLCANOS, {"minMember": 5, "queue": "default"}, {"train": 5}),
+        (
+            told_groups.JOBSETS,
+            {"replicatedJobs": [{"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 4}}}, {"name": "l"}]},
+            {"train": 9},
+        ),
+        (told_groups.COSCHEDULED, {"minMember": 0}, {}),
+        (told_groups.COSCHEDULED, {}, {}),
+    ],
+)  # fmt: skip
+def test_each_kind_says_it_in_a_field_of_its_own(kind: str, spec: dict[str, Any], sizes: dict[str, int]):
+    assert read(kind, spec).sizes == {f"{kind} ns/{name}": size for name, size in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "workload", "count"),
+    [
+        (told_groups.DEPLOYMENTS, {"replicas": 5}, "Deployment/train", 5),
+        (told_groups.DEPLOYMENTS, {}, "Deployment/train", 1),
+        (told_groups.DEPLOYMENTS, {"replicas": 10_001}, "Deployment/train", 10_000),
+        (told_groups.STATEFUL_SETS, {"replicas": 5}, "StatefulSet/train", 5),
+        (told_groups.ROLLOUTS, {"replicas": 5}, "Rollout/train", 5),
+        (told_groups.JOBS, {}, "Job/train", 1),
+        (told_groups.JOBS, {"parallelism": 5}, "Job/train", 5),
+        (told_groups.JOBS, {"parallelism": 5, "completions": 20}, "Job/train", 5),
+        (told_groups.JOBS, {"parallelism": 5, "completions": 3}, "Job/train", 3),
+    ],
+)  # fmt: skip
+def test_a_controller_says_how_many_pods_it_keeps_of_which_workload_and_group(kind, spec, workload, count):
+    kept = ToldReplicas(f"ns/{workload}", "ns/db", count, Demand(500, memory=1 << 30, memory_limit=None))
+    assert read(kind, {**spec, "template": TEMPLATE}) == ToldRow("ns/train", replicas=kept)
+
+
+def test_a_job_keeps_as_many_as_are_still_to_succeed_and_none_once_it_has_ended():
+    spec = {"parallelism": 5, "completions": 20, "template": TEMPLATE}
+    assert read(told_groups.JOBS, spec, {"succeeded": 18}).replicas.count == 2
+    for kind in ("Complete", "Failed"):
+        status = {"succeeded": 3, "conditions": [{"type": kind, "status": "True"}]}
+        assert read(told_groups.JOBS, spec, status).replicas is None
+    assert read(told_groups.JOBS, {**spec, "suspend": True}).replicas is None
+
+
+def test_a_cron_jobs_job_keeps_pods_of_the_cron_job():
+    body = {"metadata": {"name": "nightly-28000000", "namespace": "ns"}, "spec": {"template": TEMPLATE}}
+    assert OF[told_groups.JOBS].resource().row(json.dumps(body).encode()).replicas.workload == "ns/CronJob/nightly"
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ({"replicas": 5, "template": {"metadata": {}}}, {}),
+        ({"replicas": 5, "template": {**TEMPLATE, "metadata": {"annotations": {"group.numakin.io": "auto"}}}}, {}),
+        ({"replicas": 5, "workloadRef": {"name": "other"}}, {}),
+        ({"replicas": 0, "template": TEMPLATE}, {}),
+        ({"replicas": 5, "template": TEMPLATE}, {"conditions": [{"type": "ReplicaFailure", "status": "True"}]}),
+        ({"replicas": 5, "template": {**TEMPLATE, "spec": containers("half a core")}}, {}),
+    ],
+    ids=["not opted in", "no named group", "without a template", "none", "refused by the API server", "unreadable"],
+)
+def test_one_of_which_nothing_of_a_named_group_is_to_come_says_nothing(spec, status):
+    assert read(told_groups.DEPLOYMENTS, spec, status) == ToldRow("ns/train")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": {"disk": "ssd"}}}},
+        {"template": TEMPLATE, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+        {"template": {**TEMPLATE, "spec": containers("1", **{"nvidia.com/gpu": "1"})}},
+    ],
+    ids=["by node", "volumes", "devices"],
+)
+def test_pods_with_terms_or_devices_of_their_own_may_not_run_anywhere(more):
+    assert not read(told_groups.STATEFUL_SETS, {"replicas": 5, **more}).replicas.anywhere
+
+
+def test_a_gang_that_was_given_up_is_told_by_its_condition():
+    refused = {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "3 of 4"}
+    one, other = (
+        read(told_groups.POD_GROUPS, {}, {"conditions": [{**refused, "message": text}]}).refused for text in "ab"
+    )
+    assert one
+    assert other
+    assert one != other
+    assert not read(told_groups.POD_GROUPS, {}, {"conditions": [{**refused, "status": "True"}]}).refused
+
+
+@pytest.mark.parametrize(
+    ("group", "labels", "annotations", "key"),
+    [
+        ("train", {}, {}, "podgroups.scheduling.k8s.io ns/train"),
+        ("w.workers.0", {}, {}, "workloads.scheduling.k8s.io ns/w.workers"),
+        ("w.workers", {}, {}, "workloads.scheduling.k8s.io ns/w.workers"),
+        ("", {told_groups.COSCHEDULING: "train"}, {}, "podgroups.scheduling.x-k8s.io ns/train"),
+        ("", {}, {told_groups.VOLCANO: "train"}, "podgroups.scheduling.volcano.sh ns/train"),
+        ("", {told_groups.JOBSET: "train"}, {}, "jobsets.jobset.x-k8s.io ns/train"),
+    ],
+)
+def test_a_pod_names_the_object_that_says_how_many_there_are(group, labels, annotations, key):
+    sizes = ToldSizes()
+    sizes.changed("any", [ToldRow("ns/any", {key: 7})], [], whole=True)
+    assert sizes.of(sized_by("ns", group, labels, annotations)) == 7
+    assert sizes.of(sized_by("other", group, labels, annotations)) == 0
+
+
+def test_what_an_object_said_is_forgotten_with_it():
+    sizes = ToldSizes()
+    sizes.changed("k", [ToldRow("ns/a", {"a": 1, "b": 2}), ToldRow("ns/c", {"c": 3})], [], whole=True)
+    sizes.changed("other", [ToldRow("ns/d", {"d": 4})], [], whole=True)
+    sizes.changed("k", [ToldRow("ns/a", {"a": 5})], [], whole=False)
+    assert [sizes.of([key]) for key in "abcd"] == [5, 0, 3, 4]
+    sizes.changed("k", [], ["ns/a"], whole=False)
+    sizes.changed("k", [], [], whole=True)
+    assert [sizes.of([key]) for key in "abcd"] == [0, 0, 0, 4]
+
+
+class TestWatching:
+    """Of what the API server has."""
+
+    @pytest.fixture
+    def told(self) -> list[tuple[str, Changes[ToldRow]]]:
+        return []
+
+    @pytest.fixture
+    def watching(self, api: Api, told, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr("extender.kube.optional_kinds.AGAIN_S", 0.05)
+        kinds = OptionalKinds(api, KINDS, lambda kind, changes: told.append((kind, changes)), threads=threads())
+        yield kinds
+        kinds.stop()
+
+    def test_a_kind_that_is_not_there_is_not_asked_for(self, server: ApiServer, watching: OptionalKinds):
+        server.define(defined(OF[told_groups.COSCHEDULED]))
+        watching.start()
+        until(lambda: told_groups.COSCHEDULED in watching.watched, "a watch of the kind that is there")
+        assert watching.watched == sorted(
+            [told_groups.COSCHEDULED, *(kind.kind for kind in KINDS if kind.group in BUILT_IN)]
+        )
+
+    def test_one_that_is_installed_later_is_watched_from_then_on(self, server: ApiServer, watching, told):
+        kind: ToldKind = OF[told_groups.JOBSETS]
+        watching.start()
+        until(lambda: watching.watched, "the others to be watched")
+        server.define(defined(kind))
+        server.create("v1", "namespaces", {"metadata": {"name": "ns"}})
+        spec = {"replicatedJobs": [{"name": "w", "replicas": 3}]}
+        server.create(f"{kind.group}/{kind.version}", kind.plural, {"metadata": {"name": "train"}, "spec": spec}, "ns")
+        until(lambda: [changes.rows for name, changes in told if name == kind.kind and changes.rows], "what it says")
+        ((row,),) = (changes.rows for name, changes in told if name == kind.kind and changes.rows)
+        assert row.sizes == {"jobsets.jobset.x-k8s.io ns/train": 3}

@@ -1,0 +1,22 @@
+"""What is free in a small cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from extender.state.columns.free_room import FreeRoom, NumaPlace
+
+WIDE = 1 << 40
+"""Bytes: enough for all."""
+
+
+def room(*nodes: list[int], memory: int = WIDE, groups: dict[NumaPlace, int] | None = None) -> FreeRoom:
+    """Nodes n0, n1 and so on with so many free millicores on each of their NUMA nodes."""
+    width = max(map(len, nodes))
+    cpu, ids = np.zeros((len(nodes), width)), np.full((len(nodes), width), -1.0)
+    there = np.zeros((len(nodes), width))
+    for at, node in enumerate(nodes):
+        cpu[at, : len(node)], ids[at, : len(node)] = node, range(len(node))
+    for place, count in (groups or {}).items():
+        there[int(place.node[1:]), place.numa_node] = count
+    return FreeRoom([f"n{at}" for at in range(len(nodes))], ids, cpu, np.where(ids >= 0, float(memory), 0.0), there)

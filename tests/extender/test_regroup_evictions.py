@@ -1,0 +1,184 @@
+"""The real extender brings a group together again between an API server and nodes: one eviction, with its room held."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Answer
+from lab.standins.patience import until
+from numakin.kubectl.apiserver import connect
+from numakin.kubectl.evicting import Evicting
+from numakin.kubectl.reach import Direct
+from tests.extender.group_objects import DEFINITION
+from tests.extender.running import Extender, machine, reservation, running
+
+NODES = ("n1", "n2")
+PLACES = {"web-0": ("n1", "0"), "web-1": ("n1", "0"), "web-2": ("n1", "0"), "web-3": ("n2", "1")}
+REFUSED = Answer(
+    429,
+    json.dumps({"kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429,
+                "message": "Cannot evict pod as it would violate the pod's disruption budget."}).encode(),
+    {"Content-Type": "application/json"},
+)  # fmt: skip
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as first:
+        first.define(DEFINITION)
+        for node in NODES:
+            first.create_node(node)
+        yield first
+
+
+@contextmanager
+def extending(server: ApiServer, folder: Path, *options: str) -> Iterator[Extender]:
+    folder.mkdir(exist_ok=True)
+    way = ("--kubeconfig", str(server.kubeconfig(folder / "kubeconfig")), "--namespace", "default")
+    lease = ("--lease-duration", "2", "--renew-deadline", "1.5", "--retry-period", "0.2")
+    with running(folder, "--kube", *way, *lease, "--publish-period", "0.2", "--regroup-period", "0.2", *options) as one:
+        yield one
+
+
+def member(server: ApiServer, name: str, node: str = "") -> str:
+    """Its uid. Bound, running and ready where a node is given."""
+    annotations = {"group.numakin.io": "shop", "regroup.numakin.io": "evict"}
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "w"}
+    made = server.create_pod(name, annotations=annotations, containers=containers, owner=owner)
+    if node:
+        up(server, name, node)
+    return str(made["metadata"]["uid"])
+
+
+def up(server: ApiServer, name: str, node: str) -> None:
+    server.bind(name, node)
+    server.set_phase(name, "Running", conditions=[{"type": "Ready", "status": "True"}])
+
+
+def cut(server: ApiServer, extender: Extender) -> dict[str, str]:
+    """shop: three on n1, one on n2; their uids."""
+    uids = {name: member(server, name, node) for name, (node, _) in PLACES.items()}
+    for node in NODES:
+        there = [reservation(uids[name], home, milli=500) for name, (on, home) in PLACES.items() if on == node]
+        extender.enforcer(node).report(machine(), *there)
+    return uids
+
+
+def record(server: ApiServer) -> dict[str, Any]:
+    stored = server.store.get(server.answers.kind("numakin.io/v1alpha1", "affinitygroups"), ("default", "shop"))
+    annotations = (stored.object["metadata"].get("annotations") or {}) if stored is not None else {}
+    return json.loads(annotations.get("numakin.io/regroup", "{}"))
+
+
+def evictions(server: ApiServer) -> list[str]:
+    return [request.name for request in server.asked if request.subresource == "eviction"]
+
+
+def leaving(server: ApiServer, name: str) -> bool:
+    return bool(server.get("v1", "pods", name, "default")["metadata"].get("deletionTimestamp"))
+
+
+def scores(extender: Extender, server: ApiServer, name: str) -> dict[str, int]:
+    """What kube-scheduler is answered for the pod."""
+    pod = server.get("v1", "pods", name, "default")
+    body = json.dumps({"Pod": pod, "NodeNames": list(NODES)}).encode()
+    return {each["Host"]: each["Score"] for each in extender.post("prioritize", body)}
+
+
+def replaced(server: ApiServer, name: str) -> None:
+    """As a StatefulSet does: another pod of that name, once the one before is gone."""
+    server.delete("v1", "pods", name, namespace="default", grace_s=0)
+    member(server, name)
+
+
+def test_the_pod_that_is_apart_is_evicted_once_its_room_is_held_and_the_one_in_its_place_is_scored_there(
+    server: ApiServer, tmp_path: Path
+):
+    with extending(server, tmp_path, "--regroup", "evict") as extender:
+        cut(server, extender)
+        until(lambda: leaving(server, "web-3"), "the pod to be evicted")
+        written = record(server)["step"]
+        assert (written["pod"], written["node"], written["numa_node"]) == ("web-3", "n1", 0)
+        replaced(server, "web-3")
+        answered = until(lambda: (given := scores(extender, server, "web-3"))["n1"] == 10 and given, "it leads to n1")
+        assert answered["n2"] <= 6
+        up(server, "web-3", "n1")
+        until(lambda: record(server).get("step", 1) is None, "the step to be over")
+        assert evictions(server) == ["web-3"]
+        told = until(lambda: {"NumaEvicted", "NumaRegrouped"} <= (found := reasons(server)) and found, "Events")
+        assert "NumaNotEvicted" not in told
+        lines = extender.get("/metrics").splitlines()
+        assert 'numakin_extender_regroup_steps_total{outcome="came"} 1.0' in lines
+
+
+def reasons(server: ApiServer) -> set[str]:
+    events = server.store.snapshot(server.answers.kind("v1", "events"), server.store.revision) or []
+    return {stored.object["reason"] for _, stored in events}
+
+
+def test_by_default_nothing_is_evicted(server: ApiServer, tmp_path: Path):
+    with extending(server, tmp_path) as extender:
+        cut(server, extender)
+        until(lambda: extender.get("/api/v1/regroup")["groups"], "the group to be found")
+        until(lambda: record_of_status(server), "it to be published")
+        assert evictions(server) == []
+        assert record(server) == {}
+
+
+def record_of_status(server: ApiServer) -> Any:
+    stored = server.store.get(server.answers.kind("numakin.io/v1alpha1", "affinitygroups"), ("default", "shop"))
+    return stored.object.get("status", {}).get("conditions") if stored is not None else None
+
+
+def test_an_eviction_that_a_budget_refuses_is_asked_for_again(server: ApiServer, tmp_path: Path):
+    server.order(REFUSED, resource="pods/eviction")
+    with extending(server, tmp_path, "--regroup", "evict") as extender:
+        cut(server, extender)
+        until(lambda: evictions(server), "an eviction to be asked for")
+        assert not leaving(server, "web-3")
+        until(lambda: leaving(server, "web-3"), "the pod to be evicted")
+        assert evictions(server) == ["web-3", "web-3"]
+
+
+def test_another_replica_goes_on_after_a_crash_in_the_middle(server: ApiServer, tmp_path: Path):
+    with extending(server, tmp_path / "first", "--regroup", "evict") as first:
+        uids = cut(server, first)
+        until(lambda: leaving(server, "web-3"), "the pod to be evicted")
+        first.kill()
+        with extending(server, tmp_path / "second", "--regroup", "evict") as second:
+            for node in NODES:
+                there = [reservation(uids[name], home, milli=500) for name, (on, home) in PLACES.items() if on == node]
+                second.enforcer(node).report(machine(), *there)
+            replaced(server, "web-3")
+            until(lambda: scores(second, server, "web-3")["n1"] == 10, "the newcomer to be led to n1")
+            up(server, "web-3", "n1")
+            until(lambda: record(server).get("step", 1) is None, "the step to be over")
+            assert evictions(server) == ["web-3"]
+
+
+def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, tmp_path: Path):
+    said: list[str] = []
+    with extending(server, tmp_path) as extender:
+        cut(server, extender)
+        until(lambda: extender.get("/api/v1/regroup?group=default/shop")["evictions"]["steps"], "a plan")
+        until(lambda: record_of_status(server), "its object")
+        api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+
+        def rest(_seconds: float) -> None:
+            """The controller and kube-scheduler work meanwhile."""
+            if leaving(server, "web-3"):
+                replaced(server, "web-3")
+                up(server, "web-3", "n1")
+
+        evicting = Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append, rest)
+        rows = evicting.carry_out()
+    assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
+    assert said == ["evicting pod web-3; room for the one in its place is held on NUMA node 0 of n1"]

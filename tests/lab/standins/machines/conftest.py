@@ -1,0 +1,3 @@
+from tests.trees import tmp_path
+
+__all__ = ["tmp_path"]

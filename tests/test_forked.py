@@ -1,0 +1,35 @@
+"""A forked program is a process as an executed one is."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from lab.standins.extender import ExtenderProcess
+from lab.standins.patience import PATIENCE_S
+from tests import forked
+
+
+def test_what_its_program_says_and_how_it_ends_are_its_own(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        process = forked.extender(["--nonsense"], log, {})
+    assert process.wait(PATIENCE_S) == 2
+    assert "--nonsense" in (tmp_path / "log").read_text()
+
+
+def test_each_has_its_own_log_and_ends_by_a_signal(tmp_path: Path) -> None:
+    extenders = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        options = ("--no-kube", "--log-level", "info")
+        extenders.append(ExtenderProcess(tmp_path / name, options, begin=forked.extender))
+        extenders[-1].start()
+    one, other = extenders
+    assert one.pid != other.pid
+    shared = {str(Path(f"/proc/{each.pid}/fd/1").readlink()) for each in extenders}
+    assert shared == {str(each.log) for each in extenders}
+    process = one.process
+    assert process is not None
+    one.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert other.end() == 0
