@@ -6,6 +6,7 @@ import errno
 import gc
 import queue
 import resource
+import select
 import signal
 import socket
 import sys
@@ -21,11 +22,15 @@ from extender.config import BadConfig, host_and_port
 from extender.serving.doorman import Doorman
 from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
+from numakin.process.signals import received
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Renewed
 
 DRAIN_S = 10.0
 """Seconds for requests under way at shutdown; kube-scheduler's own httpTimeout is 5 s unless set."""
+
+GRACE_S = {signal.SIGTERM: DRAIN_S, signal.SIGINT: DRAIN_S, signal.SIGQUIT: 0.0}
+"""What each signal that ends the program leaves to requests under way."""
 
 BACKLOG = 2048
 """Connections that wait to be accepted."""
@@ -103,8 +108,7 @@ class Application:
 
     def run(self) -> None:
         """On the main thread. SystemExit: 0 when it was asked to end, 1 when it could not begin."""
-        for number, grace_s in ((signal.SIGTERM, DRAIN_S), (signal.SIGINT, DRAIN_S), (signal.SIGQUIT, 0.0)):
-            signal.signal(number, partial(self._asked_to_end, grace_s))
+        self._threads.once("signals", partial(self._heed, received(GRACE_S)))
         try:
             self._serve()
         except (BadConfig, OSError) as bad:
@@ -142,9 +146,14 @@ class Application:
             begin=self._begun.put, refusals=self._refusals, threads=self._threads,
         )  # fmt: skip
 
-    def _asked_to_end(self, grace_s: float, _number: int, _frame: object) -> None:
-        self._grace_s = grace_s
-        self._begun.put(None)
+    def _heed(self, signals: socket.socket) -> None:
+        """Whichever thread the kernel hands a signal to: a handler runs on the main one, which nothing wakes for it
+        where another got the signal, or where it came just before the wait.
+        """
+        while True:
+            select.select([signals], [], [])
+            self._grace_s = min(GRACE_S[signal.Signals(number)] for number in signals.recv(64))
+            self._begun.put(None)
 
 
 def _allow_descriptors() -> None:

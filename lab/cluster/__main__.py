@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import signal
 import sys
-import threading
 from pathlib import Path
-from types import FrameType
 
 from lab.cluster.binaries import NoKubernetes, binaries
 from lab.cluster.cluster import Cluster, Terms
 from lab.cluster.processes import NotUp
 from lab.standins.machines import MACHINES
+from numakin.process.signals import received
 
 EXAMPLE = Path(__file__).parent / "example.yaml"
 SHOPS, PODS_OF_A_SHOP = ("berlin", "lima"), 4
@@ -91,14 +91,8 @@ def commands(cluster: Cluster, pod: str) -> str:
 
 
 def _until_signal() -> None:
-    ending = threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        ending.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    ending.wait()
+    signals = received((signal.SIGINT, signal.SIGTERM)).detach()  # another one may come during the end
+    select.select([signals], [], [])
 
 
 def _say(text: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
 import signal
 import sys
 import tempfile
-import threading
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from lab.standins.scheduler.binding import Binder
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.extender_client import ExtenderClient
 from lab.standins.scheduler.scheduler import Choice, Scheduler
+from numakin.process.signals import received
 
 MACHINES = {"xeon": "xeon-8380", "epyc": "epyc-7763-nps4", "kunpeng": "kunpeng-920-4s"}
 
@@ -113,9 +114,7 @@ def _replayed(cluster: Cluster, places: dict[Pod, Place], uids: dict[Pod, str]) 
 
 def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     """Until the user ends it."""
-    enough = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: enough.set())
+    enough = received((signal.SIGINT, signal.SIGTERM)).detach()  # another one may come during the end
     url = f"http://{cluster.web}"
     plugin = f"{_program('kubectl-numakin')} %s --extender {url}"
     shown = {
@@ -135,7 +134,7 @@ def _kept(console: Console, cluster: Cluster, pod: Pod) -> None:
     )
     for what, line in shown.items():
         console.print(f"{what:13} {line}", soft_wrap=True, highlight=False)
-    enough.wait()
+    select.select([enough], [], [])
 
 
 def _program(name: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import json
+import signal
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -206,6 +209,17 @@ def test_sigterm_ends_the_program_cleanly(tmp_path):
         enforcer.report(machine())
         assert extender.program.end() == 0
         assert "Traceback" not in extender.log.read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+def test_it_ends_whichever_of_its_threads_the_kernel_hands_the_signal_to(extender: Extender, number: signal.Signals):
+    """Another one than the main thread gets it where that one has just been frozen."""
+    assert extender.get("/healthz") == "ok\n"
+    process = extender.program.process
+    answering = max(int(thread.name) for thread in Path(f"/proc/{process.pid}/task").iterdir())
+    assert answering != process.pid
+    assert ctypes.CDLL(None).tgkill(process.pid, answering, number) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_port_in_use_is_named_and_the_program_leaves(tmp_path):

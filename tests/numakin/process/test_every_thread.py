@@ -1,4 +1,4 @@
-"""No thread of either program is started past the supervision."""
+"""No thread of either program is started past the supervision, and no signal waits for the main one."""
 
 import ast
 from pathlib import Path
@@ -45,3 +45,8 @@ def test_the_check_sees_a_thread(text: str) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_threads_are_made_by_the_supervision_alone(path: Path) -> None:
     assert not started(path.read_text()), "use numakin.process.threads.Threads: a thread of its own ends unseen"
+
+
+def test_signals_are_read_from_a_socket_alone() -> None:
+    handling = [str(path.relative_to(ROOT)) for path in SOURCES if "signal.signal(" in path.read_text()]
+    assert not handling, "use numakin.process.signals.received: a handler waits until the main thread wakes"
