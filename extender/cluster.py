@@ -249,6 +249,7 @@ class Cluster:
             self._nodes.to_come.told(kind, changes.rows, changes.gone, whole=changes.whole)
             for gang in self._nodes.told.changed(kind, changes.rows, changes.gone, whole=changes.whole):
                 self._nodes.release_gang(gang)
+                self._nodes.give_up(*self._nodes.waiting.of_gang(gang))
 
     def apply_nodes(self, changes: Changes[NodeRow]) -> None:
         """Nodes that left the cluster are forgotten; those that the API server never sent are kept."""
@@ -279,7 +280,7 @@ class Cluster:
         with self._lock:
             pods = self._nodes.waiting
             current = {
-                group: {uid: place for uid, place in places.items() if pods.get(uid) is not None}
+                group: {uid: place for uid, place in places.items() if (pod := pods.get(uid)) and not pod.holds_nothing}
                 for group, places in planned.places.items()
             }
             self._nodes.hold_for_groups(current, waiting.demands, waiting.priorities, waiting.nodes, planned.to_come)

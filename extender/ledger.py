@@ -260,6 +260,7 @@ class BindingLedger:
         if not row.node:
             if refused:
                 self._given_up(row)
+                self._nodes.give_up(row.uid)
             return None
         view, bound_before = self._nodes.view(row.node), before is not None and bool(before.node)
         if row.gang and not bound_before:

@@ -355,7 +355,7 @@ class NodeTable:
         """Gives these pods the places that were planned for what was to come, those that wait and may go anywhere."""
         for uid in uids:
             pod = self.waiting.get(uid)
-            if pod is None or pod.gated or pod.own_terms or pod.devices:
+            if pod is None or pod.holds_nothing or pod.own_terms or pod.devices:
                 continue
             demand = pod.expected(self.known.uses)
             if node := self.group_holds.came(uid, pod.group, pod.workload, demand):
@@ -365,6 +365,10 @@ class NodeTable:
     def unplan(self, pods: Iterable[str]) -> None:
         """They are bound, or are no more."""
         self._hold_on(node for pod in pods if (node := self.group_holds.gone(pod)))
+
+    def give_up(self, *pods: str) -> None:
+        """kube-scheduler found no place for their gangs: nothing more is held for them beside what is tried."""
+        self.unplan(uid for uid in self.waiting.give_up(*pods) if self.group_holds.promised(uid) is None)
 
     def missed(self, pod: str) -> None:
         """The pod can't be where it was planned, by what only kube-scheduler knows."""

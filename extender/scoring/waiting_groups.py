@@ -136,11 +136,16 @@ class WaitingGroups:
         to_come: dict[str, dict[str, list[NumaPlace]]] = {}
         for coming in comings:
             found = packed.get(coming.group, {})
-            mine = {pod.uid: found[pod.uid] for pod in coming.pods if pod.uid in found}
+            mine = self._of_whole_gangs({pod.uid: found.get(pod.uid) for pod in coming.pods})
             if self._with_members(coming.group, mine or found):
                 places[coming.group] = mine
                 to_come[coming.group] = _by_workload(coming.later, found)
         return PlannedGroups(places, to_come)
+
+    def _of_whole_gangs(self, found: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace]:
+        """Those that have a place; of a gang all, or none, as they are bound."""
+        lacking = {self.pods[uid].gang for uid, place in found.items() if place is None} - {""}
+        return {uid: place for uid, place in found.items() if place is not None and self.pods[uid].gang not in lacking}
 
     def _with_members(self, group: str, pods: Mapping[str, NumaPlace]) -> bool:
         """Whether any pod is planned on a node with members of its group, or it has none: else these have no room for
@@ -168,9 +173,9 @@ class WaitingGroups:
             return None  # which NUMA nodes the devices are near to leads
         if known and len(here) > 1:
             return None  # who its kin are, and where, is known better than by how many there are
-        ready = [Pod(uid, pod.workload, self._asks(pod)) for uid, pod in free if not pod.gated]
+        ready = [Pod(uid, pod.workload, self._asks(pod)) for uid, pod in free if not pod.holds_nothing]
         later = [*self.leaving[group], *islice(self._not_created(group), MOST_LATER)]
-        unsure = [self._asks(pod) for _, pod in free if pod.gated]
+        unsure = [self._asks(pod) for _, pod in free if pod.holds_nothing]
         created = self.totals[group] + len(to_come)
         missing = self.sizes.get(group, 0) - created - sum(each.count for each in self.to_come[group])
         if missing > 0 and (asks := [pod.asks for pod in (*ready, *later)] + unsure):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from extender.scoring.predict import opt_ins
 from extender.state.pods import Devices, PodRow
@@ -20,8 +20,8 @@ _Asked = tuple[str, int, Devices]
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """One of a group. gated, own_terms, sized_by: as `PodRow` has them. size: members that its group expects, 0: not
-    said.
+    """One of a group. gated, own_terms, sized_by, gang: as `PodRow` has them. size: members that its group expects, 0:
+    not said. given_up: kube-scheduler found no place for its gang.
     """
 
     group: str
@@ -33,6 +33,15 @@ class WaitingPod:
     own_terms: bool
     size: int
     sized_by: tuple[str, ...] = ()
+    gang: str = ""
+    given_up: bool = False
+
+    @property
+    def holds_nothing(self) -> bool:
+        """It counts for the size of its group alone: it is not tried yet, or with its gang, which was tried in vain and
+        is bound all or none.
+        """
+        return self.gated or self.given_up
 
     @property
     def asked(self) -> _Asked:
@@ -77,6 +86,17 @@ class WaitingMembers:
             del waiting[pod.asked]
         if not waiting:
             del self._groups[pod.group], self.changes[pod.group], self.created[pod.group]
+
+    def give_up(self, *uids: str) -> list[str]:
+        """kube-scheduler found no place for the gangs of these pods. Those of which it is news."""
+        new = [uid for uid in uids if (pod := self._pods.get(uid)) is not None and pod.gang and not pod.given_up]
+        for uid in new:
+            self._pods[uid] = replace(self._pods[uid], given_up=True)
+        return new
+
+    def of_gang(self, gang: str) -> list[str]:
+        """The uids of its waiting pods."""
+        return [uid for uid, pod in self._pods.items() if pod.gang == gang]
 
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)
@@ -130,7 +150,7 @@ class WaitingMembers:
             return
         if opt_in is None or not opt_in.group:
             return
-        terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by
+        terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
         pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms)
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1

@@ -246,6 +246,63 @@ def test_a_gang_that_is_given_up_holds_nothing_from_then_on(cluster: Cluster):
     assert len(cluster.figures().assumed) == 4, "it says nothing new"
 
 
+def waits(cluster: Cluster, clock: Clock, *rows: PodRow) -> dict[str, int]:
+    """They have been there for a while. By group, for how many millicores room is held."""
+    cluster.apply_pods(Changes(rows=rows))
+    cluster.reserve()
+    clock.now += GROWS_S + 1
+    for node in NODES:
+        cluster.received(node)
+    cluster.reserve()
+    return {group: sum(each.cpu_milli for each in there.values()) for group, there in cluster.held().items()}
+
+
+TOLD_BY_PODS = [replace(row, unscheduled=1) for row in gang(4)]
+TOLD_BY_GROUP = ToldRow("default/train", {}, refused=1)
+
+
+@pytest.mark.parametrize(
+    "give_up",
+    [
+        lambda cluster: cluster.apply_pods(Changes(rows=tuple(TOLD_BY_PODS))),
+        lambda cluster: cluster.told(POD_GROUPS, Changes(rows=(TOLD_BY_GROUP,))),
+    ],
+    ids=["its pods say so", "its PodGroup says so"],
+)
+def test_no_room_is_held_for_the_waiting_pods_of_a_gang_that_was_given_up(cluster: Cluster, clock: Clock, give_up):
+    assert waits(cluster, clock, *gang(4)) == {"default/train": 16_000}
+    give_up(cluster)
+    assert cluster.held() == {}
+    cluster.reserve()
+    assert cluster.held() == {}, "nor by the next plan"
+    assert waits(cluster, clock, *gang(6)[4:]) == {"default/train": 8_000}, "what comes anew was not tried yet"
+
+
+def test_nor_for_a_gang_of_which_not_all_fit(cluster: Cluster, clock: Clock):
+    others = gang(2, name="small")
+    assert waits(cluster, clock, *gang(13), *others) == {"default/small": 8_000}
+
+
+def test_a_gang_that_is_tried_between_the_questions_about_a_group_does_not_take_it_apart(
+    cluster: Cluster, clock: Clock
+):
+    rows = gang(13)
+    waits(cluster, clock, *rows)
+    scheduler = KubeScheduler(cluster, rows)
+    assert scheduler.try_once() == {}
+    cluster.apply_pods(Changes(rows=tuple(replace(row, unscheduled=1) for row in rows)))
+    cluster.reserve()
+    members = [pod(f"next-{at}", group="next", cpu="1") for at in range(6)]
+    for member in members:
+        cluster.apply_pods(Changes(rows=(member,)))
+        asked = cluster.wanted(member)
+        assert asked is not None
+        scores(cluster, asked, *NODES)
+        scheduler.try_once()
+    homes = {(node, home) for node in occupied(cluster) for home in reservations_of(cluster, node).values()}
+    assert len(homes) == 1
+
+
 def test_explain_says_for_whom_the_room_is_held(cluster: Cluster):
     (row,) = gang(1)
     cluster.apply_pods(Changes(rows=(row,)))
