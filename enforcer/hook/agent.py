@@ -137,6 +137,8 @@ class Agent:
             ledger.refresh_memory()
         decision = ledger.commit(pod, container, request, "create")
         updates = [*freed, *ledger.updates(decision.updates)]
+        if request.budget is not None:  # its pod's other containers may have been placed by themselves until now
+            updates += ledger.settle()
         updates = self.moves.with_create(updates, container.id, request.reservation_key)
         if not decision.cpus and not decision.mems:
             return None, updates

@@ -219,8 +219,24 @@ class MoveExecutor:
         ledger.occupancy = after.changed(reservations=reservations, allocations=back, checked=False)
         self._decline(step)
         ledger.settle()
+        self._bring_back(reservations, before)
+        ledger.settle()
         still = {key: held for key, held in stayed.items() if self._has_still(key, held)}
         return ledger.updates_since(after.changed(allocations=still, checked=False))
+
+    def _bring_back(self, reservations: Iterable[str], before: Occupancy) -> None:
+        """Those of these pods that came meanwhile, and got CPUs for good where their pod was to go."""
+        ledger, residents = self._ledger, self._ledger.residents.now()
+        for reservation in reservations:
+            for key in sorted(ledger.occupancy.directory.by_reservation.get(reservation, ())):
+                held = ledger.occupancy.allocations[key]
+                stays = key in before.allocations or not (held.exclusive or held.stable)
+                if stays or key not in ledger.requests:
+                    continue
+                _, decision = ledger.place(ledger.requests[key])
+                if key in residents:
+                    why = Reason("moved", "", f"back to its pod, which was not moved, from CPUs {held.cpus}")
+                    ledger.records.moved(residents[key], decision, why, at=ledger.occupancy.generation)
 
     def _moved_into(self, stay: set[str], step: local.Moves.Step, before: Occupancy) -> set[str]:
         """The step's others who share a pool of which nothing is left once these reservations are where they were."""

@@ -10,24 +10,10 @@ from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.demand import Demand
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
-from tests.enforcer.hook.world import GIB, World, container, member
+from tests.enforcer.hook.world import GIB, World, container, limited, member, of_pod, pod
+from tests.machines import machine
 
 OWN = {"cpus": "exclusive"}
-
-
-def of_pod(sandbox: nri.PodSandbox, name: str, cpus: int) -> nri.Container:
-    """A container that asks for nothing itself, as the kubelet makes it: with its pod's limit."""
-    made = container(f"{sandbox.name}-{name}", cpus)
-    made.name = name
-    made.linux.resources.CopyFrom(limited(cpus))
-    return made
-
-
-def limited(cpus: int) -> nri.LinuxResources:
-    made = nri.LinuxResources()
-    made.cpu.shares.value, made.cpu.period.value, made.cpu.quota.value = 1024 * cpus, 100_000, 100_000 * cpus
-    made.memory.limit.value = GIB
-    return made
 
 
 def own(world: World, name: str) -> CpuSet:
@@ -73,6 +59,22 @@ def test_what_was_given_twice_is_taken_back_when_the_extender_says_whose_it_is(
     assert len(own(world, "p-app")) == 4
     assert own(world, "p-side") == own(world, "p-app")
     assert world.cpus("p-side") == world.cpus("p-app") == str(own(world, "p-app"))
+
+
+def test_a_container_that_was_placed_by_itself_has_the_cpus_of_its_pod_s_numa_nodes_from_then_on() -> None:
+    """Where its pod was before there was no room for it when it came again; the room there is kept."""
+    world = World(machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]))
+    sandbox = member("p", scope="container")
+    sandbox.linux.pod_resources.CopyFrom(limited(4))
+    app, again, side = (of_pod(sandbox, name, 4) for name in ("app", "again", "side"))
+    again.name = "app"
+    world.create(sandbox, app)
+    world.agent.stop_container(sandbox, app)
+    world.create(pod("plain"), container("plain"))
+    world.create(sandbox, again)
+    assert CpuSet.parse(world.cpus("p-again")).isdisjoint(CpuSet.parse(world.cpus("p-app")))
+    world.create(sandbox, side)
+    assert world.cpus("p-again") == world.cpus("p-side")
 
 
 def test_who_asks_for_cpus_by_itself_for_a_moment_gets_none_that_its_pods_other_container_has(world: World) -> None:

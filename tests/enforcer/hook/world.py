@@ -135,6 +135,22 @@ def container(name: str, cpus: float = 1, memory: int = GIB) -> nri.Container:
     return made
 
 
+def of_pod(sandbox: nri.PodSandbox, name: str, cpus: int) -> nri.Container:
+    """A container that asks for nothing itself, as the kubelet makes it: with its pod's limit."""
+    made = container(f"{sandbox.name}-{name}", cpus)
+    made.name, made.pod_sandbox_id = name, sandbox.id
+    made.linux.resources.CopyFrom(limited(cpus))
+    return made
+
+
+def limited(cpus: int) -> nri.LinuxResources:
+    """Of a pod, or of a container that was given its pod's: as many CPUs requested as its limit."""
+    made = nri.LinuxResources()
+    made.cpu.shares.value, made.cpu.period.value, made.cpu.quota.value = 1024 * cpus, 100_000, 100_000 * cpus
+    made.memory.limit.value = GIB
+    return made
+
+
 def member(name: str, group: str = "web", **more: str) -> nri.PodSandbox:
     return pod(name, group=group, **more)
 
