@@ -286,7 +286,6 @@ class Ledger:
         isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
         # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are no other's.
         cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
-        hindered = moved and not cpus.isdisjoint(exclusive)  # `settle` gives it the others
         demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
         reservation = Reservation(container.id, pod.uid, "", homes, demand)
         allocation = Allocation(
@@ -294,7 +293,7 @@ class Ledger:
             container.name,
             pod.uid,
             container.id,
-            CpuSet() if hindered or machine.cpus <= cpus else cpus - exclusive,
+            CpuSet() if machine.cpus <= cpus else cpus if moved else cpus - exclusive,  # `settle` gives it the others
             externally_managed=claim is not None or bool(isolated),
         )
         self.occupancy = self.occupancy.changed(

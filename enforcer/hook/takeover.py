@@ -216,13 +216,19 @@ class Takeover:
             return pods.Claim(*map(str, running.now))
         if container.id in known.kept_off:
             return None
-        return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, running.now, known.exclusive)
+        cpus, mems = running.now
+        named = cpus | running.offline, mems
+        return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, named, known.exclusive)
 
-    def _may_have(self, request: Request, own: CpuSet) -> bool:
-        """Whether it may have these CPUs for itself, or none, though others were placed since."""
+    def _may_have(self, request: Request, own: CpuSet, *, late: bool) -> bool:
+        """Whether it may have these CPUs for itself, or none, though others were placed while it was not known. late:
+        it has to have as many as it asks for; else that is looked at once all are known, but for its pod's budget.
+        """
         machine, occupancy = self._ledger.machine, self._ledger.occupancy
-        as_asked = request.wants_exclusive and has_its_share(machine, occupancy, request, own)
-        return not own or (as_asked and has_room(machine, occupancy, request))
+        if own and (late or request.budget is not None):
+            as_asked = request.wants_exclusive and has_its_share(machine, occupancy, request, own)
+            return as_asked and has_room(machine, occupancy, request)
+        return not own or has_room(machine, occupancy, request)
 
     def _is_parted(self, request: Request, owner: Pinned) -> bool:
         """Whether its pod's other containers, which are known already, are on other NUMA nodes by now."""
@@ -267,7 +273,8 @@ class Takeover:
         if isinstance(owner, pods.Claim):
             ledger.yield_to(pod, container, owner)
             return
-        if owner is None or (adopted.late and not self._may_have(request, owner.allocation.exclusive)):
+        unheard = adopted.late or container.id in known.marked
+        if owner is None or (unheard and not self._may_have(request, owner.allocation.exclusive, late=adopted.late)):
             adopted.waiting.append(running)
             return
         if (adopted.late or owner.allocation.stable) and self._is_parted(request, owner):

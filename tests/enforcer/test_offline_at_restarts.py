@@ -133,6 +133,20 @@ def test_another_owners_cpuset_stays_another_owners(node: Restarting) -> None:
     assert not ours(node, "a")
 
 
+def test_another_owners_cpuset_is_not_widened_by_the_rule_for_everyone_though_all_of_it_was_offline(
+    for_everyone: Restarting,
+) -> None:
+    node = for_everyone
+    node.kill()
+    node.create(pod("plain"), container("plain", claim="4,15"))
+    node.begin("plain")
+    node.becomes(without(two_numa_nodes(), CpuSet.parse("4-7,12-15")))
+    node.start()
+    node.becomes(two_numa_nodes())
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    assert node.set_to("plain") == CpuSet.parse("4,15")
+
+
 def test_a_pod_that_takes_no_place_has_its_cpuset_from_another_owner_though_it_looks_like_a_pool(
     node: Restarting,
 ) -> None:
@@ -156,6 +170,20 @@ def test_a_container_kept_off_exclusive_cpus_gets_all_of_them_back_though_some_w
     assert node.cpus("plain") == node.machine.all_cpus
     restarts_with(node, "12-15")
     node.becomes(two_numa_nodes())
+    assert node.cpus("plain") == node.machine.all_cpus
+
+
+def test_what_was_kept_off_exclusive_cpus_until_a_release_has_those_too_that_were_offline_then(
+    for_everyone: Restarting,
+) -> None:
+    node = for_everyone
+    node.becomes(without(two_numa_nodes(), CpuSet.parse("12-15")))
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.create(pod("plain"), container("plain"))
+    for name in ("own", "plain"):
+        node.begin(name)
+    node.release()
+    restarts_with(node, "")
     assert node.cpus("plain") == node.machine.all_cpus
 
 

@@ -17,7 +17,7 @@ from numakin.placement.state.pools import shared
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
-from tests.enforcer.hook.world import two_numa_nodes
+from tests.enforcer.hook.world import limited, of_pod, two_numa_nodes
 from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
 from tests.machines import NO_NUMA
 
@@ -489,8 +489,9 @@ def test_a_container_that_was_being_created_while_its_pod_was_placed_elsewhere_f
     assert node.machine.nodes_of(node.cpus("side")) == node.machine.nodes_of(node.cpus("still"))
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["starts", "started before the enforcer"])
 def test_one_whose_creation_nobody_knew_of_takes_no_more_exclusive_cpus_than_its_namespace_has_left(
-    tmp_path: Path,
+    tmp_path: Path, *, known: bool
 ) -> None:
     """Another one was given them meanwhile."""
     node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(max_exclusive_cpus_per_namespace=3))
@@ -501,9 +502,54 @@ def test_one_whose_creation_nobody_knew_of_takes_no_more_exclusive_cpus_than_its
     node.agent.expect(pb.Expect(pod="uid-next", numa_nodes="1"))
     node.create(pod("next", group="web", cpus="exclusive"), container("next", 2))
     assert node.cpus("next").isdisjoint(node.cpus("own"))
+    if not known:
+        node.recorder.write()
+        node.kill()
     node.begin("own")
-    assert len(node.agent.occupancy.exclusive) == 2
+    if not known:
+        node.start()
+    assert node.agent.occupancy.exclusive == node.cpus("next")
+    assert len(node.cpus("next")) == 2
     assert node.cpus("own").isdisjoint(node.cpus("next"))
+
+
+def test_one_whose_creation_nobody_knew_of_has_the_cpus_of_its_pods_budget_where_those_are_now(
+    node: Restarting,
+) -> None:
+    """Its pod was placed elsewhere meanwhile."""
+    of = pod("p", group="web", cpus="exclusive")
+    of.linux.pod_resources.CopyFrom(limited(2))
+    app, side = (of_pod(of, name, 2) for name in ("app", "side"))
+    app.state = nri.CONTAINER_CREATED
+    node.create(of, app, under_way=True)
+    node.synchronize()
+    node.agent.ledger.end_pod(of)
+    node.agent.expect(pb.Expect(pod=of.uid, numa_nodes="1"))
+    node.create(of, side)
+    assert node.cpus("p-side").isdisjoint(node.cpus("p-app"))
+    node.recorder.write()
+    node.kill()
+    node.begin("p-app")
+    node.start()
+    assert node.cpus("p-app") == node.cpus("p-side") == node.agent.occupancy.exclusive
+
+
+def test_one_whose_creation_nobody_knew_of_leaves_a_numa_node_of_which_nothing_is_left_to_share(
+    tmp_path: Path,
+) -> None:
+    """Another one has all of it but the reserved CPU."""
+    node = Restarting(two_numa_nodes(), tmp_path, reserved=CpuSet.of((0,)))
+    for name in ("web", "own"):
+        node.agent.expect(pb.Expect(pod=f"uid-{name}", numa_nodes="0"))
+    made = container("web")
+    made.state = nri.CONTAINER_CREATED
+    node.create(pod("web", group="web"), made, under_way=True)
+    node.synchronize()
+    node.agent.ledger.end_pod(pod("web"))
+    node.create(pod("own", group="bank", cpus="exclusive"), container("own", 7))
+    assert not node.cpus("web").isdisjoint(node.cpus("own"))
+    node.begin("web")
+    assert node.cpus("web").isdisjoint(node.cpus("own"))
 
 
 def test_one_that_was_resized_has_as_many_cpus_though_the_update_was_lost_and_the_enforcer_killed(

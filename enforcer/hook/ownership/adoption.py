@@ -61,7 +61,7 @@ class Pinned:
 
 def known_of(live: Iterable[Running], past: Past) -> Past:
     """What is written down, and what the marks say of those that are not, or as containers of another pod."""
-    known = dict(past.grants)
+    known, by_mark = dict(past.grants), set[str]()
     for pod, container, *_ in live:
         written = known.get(container.id)
         if written is None or written.pod != pod.uid:
@@ -69,18 +69,21 @@ def known_of(live: Iterable[Running], past: Past) -> Past:
             mark = pods.marked(pod, container)
             if mark is not None:
                 known[container.id] = mark
-    return replace(past, grants=known)
+                by_mark.add(container.id)
+    return replace(past, grants=known, marked=frozenset(by_mark))
 
 
 def exclusive_cpus_first(live: Iterable[Running], known: Past) -> list[Running]:
     """The order of adoption: shared pools are known only when it is known which CPUs are exclusive, and who is on its
-    own comes before those who were given them at another time.
+    own comes before those who were given them at another time. Who is not written down comes after who is: while its
+    creation was not known of, others may have been given what it was.
     """
 
-    def order(entry: Running) -> tuple[bool, bool, int, str]:
+    def order(entry: Running) -> tuple[bool, bool, bool, int, str]:
         container, given = entry.container, known.grants.get(entry.container.id)
         shares = given is None or not given.exclusive
-        return shares, given is not None and given.cpus != entry.now[0], container.created_at, container.id
+        elsewhere = given is not None and given.cpus != entry.now[0]
+        return shares, container.id in known.marked, elsewhere, container.created_at, container.id
 
     return sorted(live, key=order)
 
@@ -211,7 +214,7 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
     written_down = given.reservation and not domain and homes == given.homes
     if not written_down and domain.mask not in machine.cache_domains.get(homes.lowest, ()):
         domain = _domain_around(machine, occupancy, request, homes, cpus)
-    if machine.cpus_of(homes) <= occupancy.exclusive:
+    if not pools.pool_of(machine, occupancy, request.pool, homes):
         return None
     return _pinned(
         machine,

@@ -84,7 +84,7 @@ class Past:
     """Allocations by container id. released: nothing is to be pinned until an operator says so. freed: CPUs whose
     exclusive container has ended, while the runtime may not have given them back to their pool: our answer may be lost.
     kept_off: ids of containers that have not opted in and that we keep off exclusive CPUs, of which there may be none.
-    quotas: of namespaces, as the extender sent them.
+    quotas: of namespaces, as the extender sent them. marked: ids of containers whose grant is their mark's word alone.
     """
 
     grants: Mapping[str, Grant] = field(default_factory=dict)
@@ -92,6 +92,7 @@ class Past:
     freed: CpuSet = CpuSet()
     kept_off: frozenset[str] = frozenset()
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    marked: frozenset[str] = frozenset()
 
     @cached_property
     def exclusive(self) -> CpuSet:
