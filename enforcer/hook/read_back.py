@@ -93,20 +93,25 @@ class ReadBack:
         key, ledger = resident.id, self._ledger
         held, found = ledger.occupancy.allocations.get(key), ledger.node.cpuset_now(resident.cgroups_path)
         if held is None or found is None or not self._is_ours(key) or _as_given(held.cpus, held.mems, found):
-            was = self.differences.pop(key, None)
-            if was is not None and was.lasts:
-                ledger.records.amend(resident, DIFFERS, None, self._home(key))
+            self._forget(resident)
             return False
         given, before = (held.cpus, held.mems), self.differences.get(key)
         same = before is not None and (before.given, before.found) == (given, found)
-        if self._waits(key) and not (before is not None and same and before.readings >= ASKED_AFTER):
-            self.differences.pop(key, None)
+        if self._waits(key):
+            if not same:
+                self._forget(resident)
             return False
         now = Difference(given, found, before.readings + 1 if before is not None and same else 1)
         self.differences[key] = now
         if now.readings == ASKED_AFTER + 1:
             self._tell(resident, now)
         return now.readings == ASKED_AFTER
+
+    def _forget(self, resident: local.LocalContainer) -> None:
+        """Nothing differs of what the runtime was asked for."""
+        was = self.differences.pop(resident.id, None)
+        if was is not None and was.lasts:
+            self._ledger.records.amend(resident, DIFFERS, None, self._home(resident.id))
 
     def _is_ours(self, container: str) -> bool:
         """Whether we have set its CPUs: of what has not opted in, by the operator's rule alone."""

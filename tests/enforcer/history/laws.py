@@ -74,8 +74,6 @@ def no_namespace_is_over_its_quota(truth: Truth) -> None:
 
 def no_pod_has_more_than_its_budget(truth: Truth) -> None:
     for uid, budget in truth.budgets.items():
-        if uid in truth.not_listed:
-            continue
         keys = [key for key in truth.said if truth.live[key].pod.uid == uid]
         own = {truth.said[key] for key in keys}
         whole_cores = any(truth.live[key].wish("cpus") == "exclusive-cores" for key in keys)

@@ -19,6 +19,7 @@ from numakin.wire import report_pb2 as pb
 from tests.enforcer.history.laws import LAWS
 from tests.enforcer.history.truth import MOST_PODS, NAMESPACES, VM, WISHES, Living, Truth
 from tests.enforcer.hook.changing import without
+from tests.enforcer.hook.world import limited
 from tests.enforcer.restarts import GIB, container, path_of, pod
 
 NOT_CREATED = ("has a conflict", "comes to nothing", "is undone")
@@ -58,7 +59,7 @@ class History(Truth):
         if annotations and self._often(0.2):
             budget = self.draw.choice((1, 2, 3, 4))
             self.budgets[made.uid] = PodBudget.of(1000 * budget, {"side": self.draw.choice((0, 1, 2))})
-            made.linux.pod_resources.CopyFrom(_limited(budget))
+            made.linux.pod_resources.CopyFrom(limited(budget))
             if self._often(0.4):
                 self._tell_budget(made)
         self.node.run_sandbox(made)
@@ -94,7 +95,7 @@ class History(Truth):
         if cpus <= sum(own for _, own in before.slices) or cpus == before.cpus:
             return
         self.budgets[sandbox.uid] = replace(before, cpus=cpus)
-        told, pod_first = _limited(cpus), self._often(0.5)
+        told, pod_first = limited(cpus), self._often(0.5)
         if pod_first:
             self.node.heard.update_pod_sandbox(sandbox, told)
         for key, living in self.live.items():
@@ -141,7 +142,7 @@ class History(Truth):
         made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim, created_at=self.count)
         made.name, made.pod_sandbox_id, made.state = name, sandbox.id, nri.CONTAINER_CREATED
         if (budget := self.budgets.get(sandbox.uid)) is not None:
-            made.linux.resources.CopyFrom(_limited(budget.slice_of(name) or budget.cpus))
+            made.linux.resources.CopyFrom(limited(budget.slice_of(name) or budget.cpus))
             made.linux.resources.cpu.cpus = claim
         fate = self.draw.choice(FATES)
         again = (sandbox.uid, name) in self.never_created
@@ -442,28 +443,34 @@ class History(Truth):
 
     def cgroups_are_read_back(self) -> None:
         """After three rounds each has what the ledger says, or is known not to: what was asked for once more may have
-        been refused once more.
+        been refused once more. Nothing is called refused that the runtime has not been asked for.
         """
         if not self.node.attached or self.released:
             return
         agent, refused = self.node.agent, {key for key in self.node.behind if self._often(0.3)}
         for _ in range(3):
+            before = self._called_refused()
             agent.read_back.begin()
             while True:
                 self.node.tell([up for up in agent.read_back.step() if up.container_id not in refused])
                 if not agent.read_back.under_way:
                     break
+            called = {*filter(agent.moves.waits, self._called_refused() - before)}
+            assert not called, f"{called} are called refused, and the runtime was not asked for them"
         for key in sorted(self.live.keys() - self.unheard()):
             living, allocation = self.live[key], agent.occupancy.allocations[key]
             may_be_set = living.ours or (self.node.rules.everyone and not living.anothers)
             if may_be_set and not allocation.externally_managed:
                 said = allocation.cpus or self.node.machine.all_cpus
-                told = key in agent.read_back.differences and agent.read_back.differences[key].lasts
+                told = key in self._called_refused() or agent.moves.waits(key)
                 told |= not allocation.cpus and key in self.node.behind  # what is open is read at Synchronize
                 assert told or self.node.cpus(key) == said, f"{key} is on {self.node.cpus(key)}, said to be on {said}"
                 if self.node.cpus(key) == said:
                     self.node.behind.discard(key)
         self._answered()
+
+    def _called_refused(self) -> set[str]:
+        return {key for key, each in self.node.agent.read_back.differences.items() if each.lasts}
 
     def the_run_folder_fills_or_empties(self) -> None:
         (self.node.empty if self.full else self.node.fill)()
@@ -566,14 +573,6 @@ class History(Truth):
 
 def _is_in(sandbox: nri.PodSandbox) -> bool:
     return "group.numakin.io" in sandbox.annotations
-
-
-def _limited(cpus: int) -> nri.LinuxResources:
-    """Of a pod, or of a container that was given its pod's: as many CPUs requested as its limit."""
-    made = nri.LinuxResources()
-    made.cpu.shares.value, made.cpu.period.value, made.cpu.quota.value = 1024 * cpus, 100_000, 100_000 * cpus
-    made.memory.limit.value = GIB
-    return made
 
 
 def _place(reservation: Reservation, *, alone: bool) -> Reservation:

@@ -60,6 +60,32 @@ def test_one_that_the_runtime_has_not_been_asked_for_yet_was_not_refused(stuck: 
     assert stuck.agent.records.counts["differs"] == 1
 
 
+def test_nor_is_it_called_refused_while_what_was_asked_for_once_more_waits(stuck: World) -> None:
+    held = stuck.agent.occupancy.allocations["web"]
+    assert read(stuck, 2) == ["web"]
+    stuck.agent.moves.take_along([pods.update("web", held.cpus, held.mems)])
+    assert read(stuck, 9) == []
+    assert stuck.agent.records.counts["differs"] == 0
+    stuck.agent.moves.unsent_updates()
+    read(stuck)
+    assert stuck.agent.records.counts["differs"] == 1
+
+
+def test_what_it_was_called_before_is_not_said_of_what_waits(stuck: World) -> None:
+    """It is asked for other CPUs by now, and gets them."""
+    read(stuck, 5)
+    assert "differs" in reasons(stuck, "web")
+    stuck.create(member("next", cpus="exclusive"), container("next", cpus=2))
+    stuck.cgroups["/kubepods/web"] = WIDE
+    held = stuck.agent.occupancy.allocations["web"]
+    stuck.agent.moves.take_along([pods.update("web", held.cpus, held.mems)])
+    read(stuck)
+    assert "differs" not in reasons(stuck, "web")
+    stuck.apply(stuck.agent.moves.unsent_updates())
+    read(stuck)
+    assert "differs" not in reasons(stuck, "web")
+
+
 def test_exclusive_cpus_that_another_one_still_has_are_not_called_exclusive(stuck: World) -> None:
     own = stuck.agent.occupancy.allocations["own"].exclusive
     assert reasons(stuck, "own")["exclusive CPUs"] == f"CPUs {own} are shared with nobody, 1 containers leave them"
