@@ -1,11 +1,11 @@
-"""What failed in a run of all tests is run once more, alone, and is named whatever comes of it.
+"""What failed in a run of all tests is run once more, alone, and is named, with what was seen first, whatever comes of it.
 
     python -m pytest --cache-clear ... || python -m tests.again $?
 
 A test that fails again has failed. One that passes alone depends on what runs beside it: a defect of the test or of what
 it tests. Where CI is set, it fails the run as well, unless this machine was too busy with others' work to tell.
 
-As a plugin of pytest it keeps how busy the machine was when a test failed.
+As a plugin of pytest it keeps why a test failed, and how busy the machine was then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +24,7 @@ from tests import pace
 
 CACHE = Path(".pytest_cache/v/cache")
 FAILED = CACHE / "lastfailed"
-LOADS = CACHE / "load-by-failed"
+SEEN = CACHE / "seen-of-failed"
 
 MOST = 10
 """Files: what their tests share fails for all of them. Where more failed, it is no matter of what ran beside them."""
@@ -32,36 +34,65 @@ TOO_BUSY = 8.0
 of all tests makes 3 by itself, and a compiler beside it 2 more.
 """
 
-_loads: dict[str, float] = {}
+MOST_WHY = 300
+"""Characters of why a test failed."""
+
+MOST_NAMED = 10
+"""Tests of one file that failed for the same reason; pytest's own summary has them all."""
+
+
+class _Seen(NamedTuple):
+    """Of a test that failed: the machine's load by CPU, and why."""
+
+    load: float
+    why: str
+
+
+_seen: dict[str, _Seen] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed:
-        _loads[report.nodeid] = max(pace.load(), _loads.get(report.nodeid, 0.0))
+        before = _seen.get(report.nodeid, _Seen(0.0, ""))
+        _seen[report.nodeid] = _Seen(max(pace.load(), before.load), before.why or _why(report))
+
+
+def _why(report: pytest.TestReport) -> str:
+    """The first line of the exception that ended it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = (crash.message if crash else report.longreprtext).strip().splitlines()
+    return lines[0][:MOST_WHY] if lines else ""
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     cache = getattr(session.config, "cache", None)
     if cache is not None and not hasattr(session.config, "workerinput"):
-        cache.set(f"cache/{LOADS.name}", _loads)
+        cache.set(f"cache/{SEEN.name}", _seen)
 
 
 def main(status: int) -> int:
     """The status of the run, or that of the second one where some tests failed."""
     if status != pytest.ExitCode.TESTS_FAILED:
         return status
-    failed, loads = sorted(_read(FAILED)), _read(LOADS)
+    failed = sorted(_read(FAILED))
     files = {name.partition("::")[0] for name in failed}
     if len(files) > MOST:
         print(f"{len(failed)} tests of {len(files)} files failed: those of more than {MOST} are not run once more")
         return status
+    seen = {name: _Seen(*fields) for name, fields in _read(SEEN).items()}
     second = subprocess.run([sys.executable, "-m", "pytest", *failed], check=False).returncode
-    passed = (
+    alone = (
         set() if second not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else {*failed} - _read(FAILED).keys()
     )
+    causes: defaultdict[tuple[bool, str, str], list[str]] = defaultdict(list)
     for name in failed:
-        print(f"FAILED BESIDE OTHERS{_alone(loads.get(name, 0.0)) if name in passed else ''}: {name}")
-    held_against = [name for name in passed if loads.get(name, 0.0) <= TOO_BUSY]
+        causes[name in alone, name.partition("::")[0], seen[name].why].append(name)
+    for (passed, file, why), tests in causes.items():
+        load = max(seen[name].load for name in tests)
+        print("\n".join(tests[:MOST_NAMED]))
+        which = tests[0] if len(tests) == 1 else f"{len(tests)} tests of {file}"
+        print(f"FAILED BESIDE OTHERS{_alone(load) if passed else ''}: {which}: {why}")
+    held_against = [name for name in alone if seen[name].load <= TOO_BUSY]
     return int(pytest.ExitCode.TESTS_FAILED) if second == 0 and held_against and os.environ.get("CI") else second
 
 
@@ -70,9 +101,9 @@ def _alone(load: float) -> str:
     return f"{told}, over {TOO_BUSY:g}: the machine was too busy)" if load > TOO_BUSY else f"{told})"
 
 
-def _read(path: Path) -> dict[str, float]:
+def _read(path: Path) -> dict[str, Any]:
     """By test; empty where there was none."""
-    result: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    result: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return result
 
 

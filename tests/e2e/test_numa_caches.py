@@ -58,7 +58,7 @@ def observed(numavm: Callable[..., vm.Result]) -> Observed:
     if vm.ARCHITECTURE != "amd64":
         pytest.skip("QEMU describes caches of amd64 alone")
     result = numavm("caches", ["python3", "-m", caches.__name__])
-    assert result.status == 0, result.output[-20000:] + result.messages
+    assert result.status == 0, result.failure()
     return Observed(result.records())
 
 

@@ -51,7 +51,7 @@ class Observed:
 @pytest.fixture(scope="module")
 def observed(four_nodes: Callable[[ModuleType], vm.Result]) -> Observed:
     result = four_nodes(GUEST)
-    assert result.status == 0, result.output[-20000:] + result.messages
+    assert result.status == 0, result.failure()
     return Observed(result.records())
 
 

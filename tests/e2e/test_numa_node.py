@@ -119,7 +119,7 @@ def outcome(
         boot = pool.submit(numavm, "4x1", command, systemd=True, options=("--qemu", *network, "-virtfs", share))
         deploy_in_turn(namespace, boot)
         result = boot.result()
-    assert result.status == 0, f"status {result.status}\n{result.messages}\n{what_became_of(namespace)}"
+    assert result.status == 0, f"{result.failure()}\n{what_became_of(namespace)}"
     print(result.output)
     pods = namespace.pods()
     here = {
