@@ -80,8 +80,12 @@ class ReadinessGate:
         return sorted(node for node in self._enforcers.values() if node not in self._down and not self._reported(node))
 
 
-def _followed(before: Mapping[str, str], changes: Changes[PodRow], after: Mapping[str, str]) -> dict[str, str]:
-    """Nodes by pod. after: of the changed ones, those that belong here now."""
+def _followed(before: dict[str, str], changes: Changes[PodRow], after: Mapping[str, str]) -> dict[str, str]:
+    """Nodes by pod. after: of the changed ones, those that belong here now. Nearly all changes are of other pods: they
+    make nothing anew.
+    """
     gone = {row.uid for row in changes.rows} | set(changes.gone)
+    if not changes.whole and all(before.get(uid) == after.get(uid) for uid in gone):
+        return before
     kept = {} if changes.whole else {uid: node for uid, node in before.items() if uid not in gone}
     return kept | dict(after)

@@ -32,13 +32,20 @@ class ReplicaCounts:
         if old == new:
             return
         if new is not None:
-            self._pods[new] += 1
-            self._bound += Counter((new[0],) if new[1] else ())
+            self._add(new, 1)
         if old is not None:
-            self._pods[old] -= 1
-            if self._pods[old] <= 0:
-                del self._pods[old]
-            self._bound -= Counter((old[0],) if old[1] else ())
+            self._add(old, -1)
+
+    def _add(self, at: tuple[str, str], step: int) -> None:
+        """By a step that takes as long however many workloads there are."""
+        workload, node = at
+        self._pods[at] += step
+        if self._pods[at] <= 0:
+            del self._pods[at]
+        if node:
+            self._bound[workload] += step
+            if self._bound[workload] <= 0:
+                del self._bound[workload]
 
     def on(self, node: str, workload: str) -> ReplicaCount:
         return ReplicaCount(workload, self._pods[workload, node], self._pods[workload, ""])

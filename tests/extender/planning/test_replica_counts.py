@@ -36,3 +36,5 @@ def test_after_any_changes_those_are_counted_that_opted_in_and_neither_ended_nor
         assert counts.on(node, "default/Deployment/web") == ReplicaCount(
             "default/Deployment/web", nodes[node], nodes[""]
         )
+    assert counts.anywhere("default/Deployment/web").bound == nodes["n1"] + nodes["n2"]
+    assert counts.total("default/Deployment/web") == len(live)
