@@ -31,7 +31,7 @@ from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, Service
 from numakin.placement.model.workload import NODE, top_owner
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
-from numakin.placement.traffic.mentions import NO_MENTIONS, mentions
+from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions, mentions
 
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -192,10 +192,14 @@ class PodRows:
     _LARGEST: ClassVar[int] = 50_000
     """Distinct container lists that are remembered; past it they are forgotten and learned anew."""
 
+    _MENTIONING: ClassVar[int] = 1_000
+    """Distinct environments and arguments of pods whose mentions are remembered, likewise: 20 KB each at the most."""
+
     def __init__(self, *, service_names: bool = False) -> None:
         """service_names: whether to look for names of Services in the containers of pods that have opted in."""
         self._service_names = service_names
         self._known: dict[Any, tuple[ContainerRow, ...]] = {}
+        self._mentions: dict[int, Mentions] = {}
 
     def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
@@ -218,7 +222,7 @@ class PodRows:
             requests=amounts(own.requests) if own.requests else _NOTHING,
             limits=amounts(own.limits) if own.limits else _NOTHING,
             labels=_shared(metadata.labels or _NOTHING) if member else _NOTHING,
-            mentions=mentions(metadata.namespace, _texts(spec)) if member and self._service_names else NO_MENTIONS,
+            mentions=self._mentioned(metadata.namespace, spec) if member and self._service_names else NO_MENTIONS,
             leaving=metadata.deletion_timestamp is not None,
             nominated=intern(status.nominated_node_name or ""),
             scheduling_group=scheduled_with(spec.scheduling_group, spec.workload_ref),
@@ -227,6 +231,18 @@ class PodRows:
             own_terms=member and _own_terms(spec),
             ready=member and status.ready,
         )
+
+    def _mentioned(self, namespace: str, spec: PodSpec) -> Mentions:
+        """Read once for all replicas, each of which is reported several times. Of texts their hash is kept alone, as
+        in `mentions`.
+        """
+        key = hash((namespace, *map(bytes, _raw_texts(spec))))
+        known = self._mentions.get(key)
+        if known is None:
+            if len(self._mentions) >= self._MENTIONING:
+                self._mentions.clear()
+            known = self._mentions[key] = mentions(namespace, _texts(spec))
+        return known
 
     def _containers(self, spec: PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
         init = _as_given(spec.init_containers, status.init_container_statuses)
@@ -342,9 +358,20 @@ def _given_raw(raw: msgspec.Raw) -> bool:
     return bytes(raw) != b"null"
 
 
+def _mentioning(spec: PodSpec) -> Iterator[_ContainerSpec]:
+    """All containers."""
+    yield from (*(spec.containers or ()), *(spec.init_containers or ()))
+
+
+def _raw_texts(spec: PodSpec) -> Iterator[msgspec.Raw]:
+    """What `_texts` are read from."""
+    for container in _mentioning(spec):
+        yield from (container.env, container.args, container.command)
+
+
 def _texts(spec: PodSpec) -> Iterator[str]:
     """Values and arguments of all containers."""
-    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+    for container in _mentioning(spec):
         for variable in msgspec.json.decode(container.env, type=list[_Variable] | None) or ():
             yield variable.value or ""
         for words in (container.args, container.command):

@@ -189,6 +189,19 @@ class TestServiceNames:
         assert {mention(name) for name in ("cart", "web", "redis")} <= result.mentions.names
         assert "cart" not in repr(result.mentions)
 
+    def test_what_one_pod_names_is_no_other_s_whose_texts_or_namespace_differ(self):
+        read = pods(service_names=True).row
+
+        def named(namespace: str, host: str) -> frozenset[int]:
+            spec = {"containers": [{"name": "main", "env": [{"name": "AT", "value": host}]}]}
+            metadata = {**POD["metadata"], "namespace": namespace}
+            return read(json.dumps({"metadata": metadata, "spec": spec}).encode()).mentions.names
+
+        cart, web = frozenset({mention("cart")}), frozenset({mention("web")})
+        for _ in range(2):
+            assert (named("shop", "cart.shop.svc"), named("shop", "web.shop.svc")) == (cart, web)
+            assert named("bank", "cart.shop.svc") == frozenset()
+
     @pytest.mark.parametrize(
         ("service_names", "annotations"), [(False, POD["metadata"]["annotations"]), (True, {})], ids=["off", "not ours"]
     )
