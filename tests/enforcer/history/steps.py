@@ -4,7 +4,7 @@ can be played again without some of its steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from random import Random
 
@@ -82,35 +82,65 @@ class History(Truth):
             self._take_what_waits()
             self._answered()
 
+    def _budget_to_resize(self, but: Collection[str] = ()) -> tuple[nri.PodSandbox, nri.LinuxResources] | None:
+        """A pod, none of whose containers is being created, with what it asks for from now on. but: uids of others."""
+        of = [uid for uid in sorted(self.pods) if uid in self.budgets and uid not in but]
+        sandbox = self.pods[self.draw.choice(of)] if of else None
+        if sandbox is None or any(self.live[key].pod.uid == sandbox.uid for key in self.node.creating):
+            return None
+        before, cpus = self.budgets[sandbox.uid], self.draw.choice((1, 2, 3, 4, 6))
+        if cpus <= sum(own for _, own in before.slices) or cpus == before.cpus:
+            return None
+        self.budgets[sandbox.uid] = replace(before, cpus=cpus)
+        return sandbox, limited(cpus)
+
+    def _given_its_limit(self, sandbox: nri.PodSandbox) -> list[str]:
+        budget = self.budgets[sandbox.uid]
+        return [key for key, it in self.live.items() if it.pod.uid == sandbox.uid and not budget.slice_of(it.name)]
+
+    def _lists(self, running: nri.Container, told: nri.LinuxResources) -> None:
+        """The runtime does from now on, and the container's cpuset is what it was."""
+        cpu = running.linux.resources.cpu
+        claimed = nri.LinuxCPU(cpus=cpu.cpus, mems=cpu.mems)
+        running.linux.resources.CopyFrom(told)
+        running.linux.resources.cpu.cpus, running.linux.resources.cpu.mems = claimed.cpus, claimed.mems
+
     def a_pod_with_a_budget_is_resized(self) -> None:
         """The runtime says so of the pod before or after it does of the containers that were given its limit."""
-        of = [uid for uid in sorted(self.pods) if uid in self.budgets]
-        if not of or self.node.heard is None:
+        resized = self._budget_to_resize() if self.node.heard is not None else None
+        if resized is None or self.node.heard is None:
             return
-        sandbox = self.pods[self.draw.choice(of)]
-        if any(self.live[key].pod.uid == sandbox.uid for key in self.node.creating):
-            return
-        before = self.budgets[sandbox.uid]
-        cpus = self.draw.choice((1, 2, 3, 4, 6))
-        if cpus <= sum(own for _, own in before.slices) or cpus == before.cpus:
-            return
-        self.budgets[sandbox.uid] = replace(before, cpus=cpus)
-        told, pod_first = limited(cpus), self._often(0.5)
+        (sandbox, told), pod_first = resized, self._often(0.5)
         if pod_first:
             self.node.heard.update_pod_sandbox(sandbox, told)
-        for key, living in self.live.items():
-            if living.pod.uid == sandbox.uid and not before.slice_of(living.name):
-                of_pod, running = self.node.running[key]
-                self.node.apply(self.node.heard.update_container(of_pod, running, told))
-                claimed = running.linux.resources.cpu.cpus, running.linux.resources.cpu.mems
-                running.linux.resources.CopyFrom(told)
-                running.linux.resources.cpu.cpus, running.linux.resources.cpu.mems = claimed
+        for key in self._given_its_limit(sandbox):
+            of_pod, running = self.node.running[key]
+            self.node.apply(self.node.heard.update_container(of_pod, running, told))
+            self._lists(running, told)
         if not pod_first:
             self.node.heard.update_pod_sandbox(sandbox, told)
         sandbox.linux.pod_resources.CopyFrom(told)
+        self.resized_by_events.add(sandbox.uid)
         if sandbox.uid in self.told:
             self._tell_budget(sandbox)  # its word of before is no word of what it has now
         self._take_what_waits()
+        self._answered()
+
+    def the_extender_alone_tells_of_a_resize(self) -> None:
+        """As of a runtime that has no event for it. What it changes goes at once where the runtime takes that, and else
+        waits, though nothing else happens.
+        """
+        resized = self._budget_to_resize(but=self.resized_by_events) if self.node.agent is not None else None
+        if resized is None or self.node.agent is None:
+            return
+        sandbox, told = resized
+        for key in self._given_its_limit(sandbox):
+            self._lists(self.node.running[key][1], told)
+        sandbox.linux.pod_resources.CopyFrom(told)
+        self._tell_budget(sandbox)
+        if self.node.at_any_time and self.node.attached:
+            self.node.push(self.node.agent.moves.unsent_updates())
+        self.node.behind |= {key for key in self.live if self.node.agent.moves.waits(key)}
         self._answered()
 
     def a_pause_process_dies(self) -> None:
@@ -515,6 +545,8 @@ class History(Truth):
             self.node.tell(self.node.agent.ledger.settle())
             if self.node.at_any_time:
                 self.node.push(self.node.agent.moves.second_best.improve())
+            elif self.node.agent.moves.unsent and self._often(0.5):
+                self._synchronize()  # it registers again
             self._answered()
 
     def the_enforcer_is_killed(self) -> None:
@@ -596,6 +628,7 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (2, History.a_container_is_resized),
         (1, History.a_pod_with_a_budget_is_resized),
         (1, History.the_extender_tells_of_a_budget),
+        (1, History.the_extender_alone_tells_of_a_resize),
         (1, History.another_owner_writes),
         (5, History.members_are_moved),
         (0.3, History.an_operator_releases_or_resumes),

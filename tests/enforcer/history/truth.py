@@ -108,8 +108,10 @@ VM = "kata"
 
 class Truth:
     """Use as a context manager. draw: whence a step takes what it draws. whole: the machine when all of it is there.
-    not_listed: uids of pods of which a container's creation was under way when an enforcer came. homes: the NUMA nodes that members who share CPUs were last written down to be on. devices: by resource, how many
-    the kubelet said to be free since the enforcer's start. now: seconds.
+    resized_by_events: uids of pods of whose resize the enforcer has the runtime's word, which beats the extender's.
+    not_listed: uids of pods of which a container's creation was under way when an enforcer came. homes: the NUMA nodes
+    that members who share CPUs were last written down to be on. devices: by resource, how many the kubelet said to be
+    free since the enforcer's start. now: seconds.
     """
 
     def __init__(self, seed: int) -> None:
@@ -143,6 +145,7 @@ class Truth:
         self.said: dict[str, CpuSet] = {}
         self.budgets: dict[str, PodBudget] = {}
         self.told: set[str] = set()
+        self.resized_by_events: set[str] = set()
         self.stable: dict[str, CpuSet] = {}
         self.not_listed: set[str] = set()
         self.homes: dict[str, NumaSet] = {}
@@ -268,6 +271,7 @@ class Truth:
         for key in self.live.keys() & self.node.behind:
             self.live[key].uncertain |= self.live[key].limit is not None and self._is_managed(key)
         updates = self.node.synchronize(lost=lost)
+        self.resized_by_events.clear()
         for key in self.live.keys() - self.node.creating:
             self._shows(key)
         for key in self.node.creating:

@@ -5,7 +5,7 @@ import pytest
 from enforcer.hook.ownership import checkpoint
 from enforcer.hook.ownership.checkpoint import Wording
 from numakin.placement.model.cpuset import CpuSet, NumaSet
-from tests.enforcer.hook.world import World, container, member, pod
+from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 
 def starts(world: World, name: str, of=member, cpuset: tuple[CpuSet, NumaSet] | None = None) -> list:
@@ -103,9 +103,10 @@ def test_another_owners_container_that_starts_after_a_release_keeps_its_cpuset(w
 
 
 def test_after_a_release_the_machine_is_as_full_as_before(world: World) -> None:
-    """The extender would send it pods for which it has no room."""
+    """The extender would send it pods for which it has no room. One without a home takes room as the others do."""
     world.create(member("a"), container("a", cpus=5))
-    world.create(member("open", numa_policy="single-numa-node"), container("open", cpus=9))
+    world.create(member("open"), container("open", cpus=9, memory=64 * GIB))
+    assert world.agent.occupancy.allocations["open"].open
     world.agent.release()
     occupancy = world.agent.occupancy
     assert sum(row.cpu for row in occupancy.load(world.machine).rows.values()) == 14_000
