@@ -226,7 +226,7 @@ class Cluster:
         self._expired += self._nodes.expire(now := self.clock())
         self._ledger.asked(want.pod)
         self._nodes.show(want.pod.gang)
-        with self._nodes.released(want.pod.uid), self._nodes.yielding(want if held else None, gang=want.pod.gang):
+        with self._nodes.yielding(want if held else None, gang=want.pod.gang), self._nodes.released(want.pod.uid):
             return self._nodes.candidates(names, want, now)
 
     def live(self, node_state: NodeState) -> bool:

@@ -302,7 +302,7 @@ class BindingLedger:
             return self._facts(row, opt_ins) if opt_ins else None
         self._nodes.show(row.gang)
         held = self._nodes.held(row.uid)
-        with self._nodes.released(row.uid), self._nodes.yielding(want, gang=row.gang):
+        with self._nodes.yielding(want, gang=row.gang), self._nodes.released(row.uid):
             kin = self._nodes.kins((row.node,), want).of(row.node)
             view = self._nodes.view(row.node)
             generation, replicas = view.generation if view else 0, tuple(self._replicas(row, view))

@@ -438,19 +438,21 @@ class NodeTable:
 
     @contextmanager
     def released(self, pod: str) -> Iterator[None]:
-        """Meanwhile the pod is assumed nowhere, and nothing else may change; then all is as before."""
-        held, holds = self._held.get(pod), self.holds
+        """Meanwhile the pod is assumed nowhere, and nothing else may change; then all is as before. Within `yielding`
+        to the pod, so that nothing is held on its node for its own group, which would be another amount without it.
+        """
+        held = self._held.get(pod)
         if held is None:
             yield
             return
         before, shown = self._views[held.node], self._shown
-        self.release(pod)
+        self._drop(pod)
+        self._swap(before.without_assumed(pod))
         try:
             yield
         finally:
             self.show(shown)
             self._keep(held)
-            self.holds = holds
             self._swap(before)
 
     def ended(self, pod: str, node: str) -> None:
