@@ -2,7 +2,8 @@
 
 Each way in turn, round after round, so that what else the machine does is shared by all: medians, and the median and
 the quartiles of each way's rate beside that of an extender that does nothing, with the same sampling, in the same
-round. Needs Kubernetes' programs (tools/setup/kubernetes, or KUBERNETES_BIN).
+round; and the extender's processor time for each pod. Needs Kubernetes' programs (tools/setup/kubernetes, or
+KUBERNETES_BIN).
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ def main() -> None:
         f"{options.nodes} nodes, bursts of {options.pods} pods, {options.rounds} rounds; groups split though a node had"
     )
     print(f"room, as the extender counts them: {splits:.0f}")
-    print(f"{'':46} {'pods/s':>7} {'beside no-op':>18} {'groups whole':>13}")
+    print(f"{'':46} {'pods/s':>7} {'beside no-op':>18} {'CPU ms/pod':>11} {'groups whole':>13}")
     for way, rounds in bursts.items():
         rate = statistics.median(burst.pods_per_s for burst in rounds)
+        cpu = f"{statistics.median(burst.cpu_ms for burst in rounds):.2f}" if way.extender == "numakin" else ""
         whole, groups = sum(burst.whole for burst in rounds), sum(burst.groups for burst in rounds)
         beside = _quartiles(
             [own.pods_per_s / noop.pods_per_s for own, noop in zip(rounds, bursts[way.floor], strict=True)]
         )
-        print(f"{way!s:46} {rate:>7.0f} {beside:>18} {f'{whole} of {groups}':>13}")
+        print(f"{way!s:46} {rate:>7.0f} {beside:>18} {cpu:>11} {f'{whole} of {groups}':>13}")
 
 
 def _quartiles(ratios: Sequence[float]) -> str:

@@ -19,10 +19,14 @@ from benchmarks.cluster.nodes.remote import Remote
 from lab.cluster.binaries import binaries
 from lab.cluster.cluster import Cluster, Terms
 from lab.standins.all_or_nothing import AllOrNothing
+from numakin.process.forked import cpu_s
 
 NAMESPACE = "burst"
 MEMBERS = 10
 """Of each group."""
+
+DEPLOYMENTS = 2
+"""Of each group, with as many replicas each."""
 
 PATIENCE_S = 120.0
 MERGE_PATCH = "application/merge-patch+json"
@@ -65,9 +69,12 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """pods_per_s: from the first to the last binding. whole: groups on one node; groups: all."""
+    """pods_per_s: from the first to the last binding. cpu_ms: of numakin-extender for each pod, its creation included.
+    whole: groups on one node; groups: all.
+    """
 
     pods_per_s: float
+    cpu_ms: float
     whole: int
     groups: int
 
@@ -96,8 +103,8 @@ class Bench(AllOrNothing):
         cluster.make_namespace(NAMESPACE)
 
     def burst(self, way: Way, pods: int) -> Burst:
-        """All are created before the scheduler sees the first, so that their creation is not measured; a small burst
-        goes before, so that connections and caches are there.
+        """Deployments make them, all before the scheduler sees the first, so that their creation is not measured; a
+        small burst goes before, so that connections and caches are there. pods: a multiple of MEMBERS.
         """
         plane = self._cluster.plane
         plane.scheduler.kill()
@@ -116,24 +123,40 @@ class Bench(AllOrNothing):
 
     def _scheduled(self, way: Way, pods: int) -> Burst:
         self._count += 1
-        bodies = [self._pod(number, way) for number in range(pods)]
+        deployments = [self._deployment(number, way) for number in range(pods * DEPLOYMENTS // MEMBERS)]
+        cpu_before = cpu_s(self._extender.process.pid)
         os.kill(self._cluster.plane.scheduler.pid, signal.SIGSTOP)
-        for body in bodies:
-            self._api.request("POST", self._path, None, body)
+        for body in deployments:
+            self._api.request("POST", self._deployments, None, body)
+        self._cluster.until(lambda: len(self._listed({})) == pods, "the Deployments' pods", PATIENCE_S)
         os.kill(self._cluster.plane.scheduler.pid, signal.SIGCONT)
         begin = time.perf_counter()
         while self._listed({"fieldSelector": "spec.nodeName=", "limit": "1"}):
             if time.perf_counter() - begin > PATIENCE_S:
                 raise TimeoutError(f"{way}: pods are unbound after {PATIENCE_S:g} s")
             time.sleep(0.02)
-        seconds = time.perf_counter() - begin
+        seconds, extender_s = time.perf_counter() - begin, cpu_s(self._extender.process.pid) - cpu_before
         nodes: dict[str, set[str]] = defaultdict(set)
-        for pod in (listed := self._listed({})):
+        for pod in self._listed({}):
             nodes[pod["metadata"]["labels"]["group"]].add(pod["spec"]["nodeName"])
-        for pod in listed:
-            self._api.request("DELETE", f"{self._path}/{pod['metadata']['name']}", {"gracePeriodSeconds": "0"})
-        self._cluster.until(lambda: not self._listed({"limit": "1"}), "the pods to be gone", PATIENCE_S)
-        return Burst(pods / seconds, sum(len(each) == 1 for each in nodes.values()), len(nodes))
+        self._api.request("DELETE", self._deployments, {"propagationPolicy": "Background"})
+        self._cluster.until(lambda: not self._api.get(self._replica_sets).json()["items"], "their end", PATIENCE_S)
+        self._cluster.until(self._none_left, "the pods to be gone", PATIENCE_S)
+        whole = sum(len(each) == 1 for each in nodes.values())
+        return Burst(pods / seconds, 1000 * extender_s / pods, whole, len(nodes))
+
+    def _none_left(self) -> bool:
+        """Ends those that are there, as no kubelet does; whether there were none."""
+        self._api.request("DELETE", self._path, {"gracePeriodSeconds": "0"})
+        return not self._listed({"limit": "1"})
+
+    @property
+    def _deployments(self) -> str:
+        return f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+
+    @property
+    def _replica_sets(self) -> str:
+        return f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 
     @property
     def _path(self) -> str:
@@ -143,20 +166,23 @@ class Bench(AllOrNothing):
         listed: list[dict[str, Any]] = self._api.get(self._path, query).json()["items"]
         return listed
 
-    def _pod(self, number: int, way: Way) -> dict[str, Any]:
-        group = f"g{self._count}-{number // MEMBERS}"
+    def _deployment(self, number: int, way: Way) -> dict[str, Any]:
+        group = f"g{self._count}-{number // DEPLOYMENTS}"
+        labels = {"group": group, "app": f"{group}-{number % DEPLOYMENTS}"}
         resources = {"requests": {"cpu": "250m", "memory": "64Mi"}}
+        spec = {
+            "schedulerName": "numakin" if way.profile and way.opted_in else "default-scheduler",
+            "containers": [{"name": "main", "image": "none", "resources": resources}],
+        }
+        annotations = {"group.numakin.io": group} if way.opted_in else {}
         return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"p{self._count}-{number:04}",
-                "labels": {"group": group},
-                "annotations": {"group.numakin.io": group} if way.opted_in else {},
-            },
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": labels["app"]},
             "spec": {
-                "schedulerName": "numakin" if way.profile and way.opted_in else "default-scheduler",
-                "containers": [{"name": "main", "image": "none", "resources": resources}],
+                "replicas": MEMBERS // DEPLOYMENTS,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec},
             },
         }
 
