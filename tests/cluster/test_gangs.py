@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,7 +17,7 @@ from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from lab.cluster.release import SCHEDULING_GROUPS, Release
 from tests.cluster.conftest import ANY_ANSWER, made, up
-from tests.cluster.workloads import Deployment, Namespace, member
+from tests.cluster.workloads import Deployment, Namespace, homes, member
 
 pytestmark = pytest.mark.thorough
 
@@ -84,17 +83,6 @@ def three_nodes(kubernetes: Binaries, refusing: Refusing, request: pytest.Fixtur
 @pytest.fixture
 def namespace(three_nodes: Cluster) -> Iterator[Namespace]:
     yield from made(three_nodes)
-
-
-def homes(namespace: Namespace, app: str) -> dict[tuple[str, str], list[str]]:
-    """Where the bound pods of a Deployment are: the names on each NUMA node."""
-    pods = defaultdict[tuple[str, str], list[str]](list)
-    for pod in namespace.bound():
-        if pod["metadata"]["labels"]["app"] == app:
-            node = pod["spec"]["nodeName"]
-            where = str(namespace.cluster.nodes[node].where(pod["metadata"]["uid"]))
-            pods[node, where].append(pod["metadata"]["name"])
-    return pods
 
 
 def gang(replicas: int, cpu: str) -> Deployment:

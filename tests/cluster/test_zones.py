@@ -10,7 +10,7 @@ from extender.state.node_domains import ZONE
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
-from tests.cluster.workloads import Namespace, member, nodes_by_group
+from tests.cluster.workloads import Namespace, homes, member, nodes_by_group
 
 pytestmark = pytest.mark.thorough
 
@@ -55,3 +55,14 @@ def test_so_are_several_that_come_at_once_and_each_that_fits_one_is_on_one_node(
         ("large", "larger", "small"), 1
     )
     assert len(nodes_by_group(namespace.pods())["small"]) == 1
+
+
+def test_of_groups_that_have_to_be_spread_over_zones_those_in_one_are_on_one_numa_node(namespace: Namespace):
+    names = [f"spread-{at}" for at in range(4)]
+    for name in names:
+        over = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+        over["labelSelector"] = {"matchLabels": {"app": name}}
+        namespace.deploy(member(name, 6, cpu="2", topologySpreadConstraints=[over]))
+    namespace.until_running(24)
+    assert [zones_by_group(namespace)[name] for name in names] == [{*"xyz"}] * 4
+    assert [[len(pods) for pods in homes(namespace, name).values()] for name in names] == [[2, 2, 2]] * 4

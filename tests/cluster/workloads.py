@@ -141,6 +141,17 @@ def nodes_by_group(pods: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
     return dict(nodes)
 
 
+def homes(namespace: Namespace, group: str) -> dict[tuple[str, str], list[str]]:
+    """Where a group's bound pods are: on each node's NUMA nodes, by the runtime's records, of which Deployments."""
+    found = defaultdict[tuple[str, str], list[str]](list)
+    for pod in namespace.bound():
+        if pod["metadata"].get("annotations", {}).get("group.numakin.io") == group:
+            node = pod["spec"]["nodeName"]
+            where = str(namespace.cluster.nodes[node].where(pod["metadata"]["uid"]))
+            found[node, where].append(pod["metadata"]["labels"]["app"])
+    return found
+
+
 def split(pods: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
     """The groups that ended on more than one node, with those nodes."""
     return {group: nodes for group, nodes in nodes_by_group(pods).items() if len(nodes) > 1}
