@@ -241,6 +241,13 @@ class Cluster:
             self._expired += self._nodes.expire(self.clock())
             return tuple(self._ledger.apply(changes))
 
+    def replans(self, changes: Changes[PodRow]) -> bool:
+        """Whether what is held for groups is to be planned anew once the changes are applied, and not only in a while:
+        members came, went, or were bound elsewhere than where they were planned.
+        """
+        with self._lock:
+            return changes.whole or any(not self._nodes.settles(row) for row in changes.rows)
+
     def told(self, kind: str, changes: Changes[ToldRow]) -> None:
         """What other controllers' objects of one kind say of groups. What a gang holds that kube-scheduler has given up
         is free.

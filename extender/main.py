@@ -59,7 +59,6 @@ from extender.views.readout import Gauge, gauges, members
 from extender.web.routes import Web
 from extender.web.sampling import Sampling
 from numakin.kubeconfig import BadKubeconfig
-from numakin.placement.optin.parsing import opted_in
 from numakin.placement.traffic.graph import Flow
 from numakin.process.hours import Hours
 from numakin.process.threads import Standing, Threads, rows, worded
@@ -264,8 +263,9 @@ class Program(SessionCallbacks):
         """Called by the watch, on its own thread."""
         self.learner.pods(changes)
         self.gate.pods(changes)
+        replan = self.cluster.replans(changes)
         nominations = self.cluster.apply_pods(changes)
-        if changes.whole or any(opted_in(row.annotations) for row in changes.rows):
+        if replan:
             self._reservations.wake()
         if self._server is not None:
             self._server.nominate(nominations)

@@ -362,6 +362,17 @@ class NodeTable:
                 self.holds += 1
                 self._hold_on((node,))
 
+    def settles(self, row: PodRow) -> bool:
+        """Whether the groups' plan stays right with the pod as it is now: it is no member, or runs where it did, or is
+        bound to the node that it was planned for.
+        """
+        if not opted_in(row.annotations):
+            return True
+        if not row.node or row.leaving or row.ended:
+            return False
+        planned = self.group_holds.place(row.uid)
+        return planned.node == row.node if planned is not None else self.waiting.get(row.uid) is None
+
     def unplan(self, pods: Iterable[str]) -> None:
         """They are bound, or are no more."""
         self._hold_on(node for pod in pods if (node := self.group_holds.gone(pod)))

@@ -114,6 +114,25 @@ def test_each_member_that_comes_takes_its_part_of_what_is_held(nodes: Cluster, c
     assert held(nodes, "a") == {}
 
 
+def test_a_plan_stands_while_members_are_bound_where_they_were_planned(nodes: Cluster, clock: Clock):
+    rows = of_group("shop", 6)
+    created(nodes, clock, *rows)
+    assert set(held(nodes, "a")) == {"default/shop"}
+    there, astray = replace(rows[0], node="a"), replace(rows[1], node="b")
+    assert not nodes.replans(Changes(rows=(there, pod("plain", group=""))))
+    nodes.apply_pods(Changes(rows=(there,)))
+    assert not nodes.replans(Changes(rows=(replace(there, phase="Running"),)))
+    for row in (astray, replace(there, leaving=True), *of_group("other", 1)):
+        assert nodes.replans(Changes(rows=(there, row)))
+    assert nodes.replans(Changes(rows=(there,), whole=True))
+
+
+def test_a_member_that_is_bound_before_it_was_planned_makes_a_plan_anew(nodes: Cluster):
+    rows = of_group("shop", 2)
+    nodes.apply_pods(Changes(rows=tuple(rows)))
+    assert nodes.replans(Changes(rows=(replace(rows[0], node="a"),)))
+
+
 def test_what_nobody_comes_for_is_given_back(nodes: Cluster, clock: Clock):
     created(nodes, clock, *of_group("shop", 6))
     clock.now += HOLD_S
