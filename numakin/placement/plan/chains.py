@@ -6,7 +6,7 @@ together gain most for each. So a cluster of members joins its peers as one, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -54,8 +54,9 @@ def differences(state: PartitionState, target: PartitionState) -> list[ChainMove
 
 def chains(state: PartitionState, moves: Sequence[ChainMove], budget: int) -> Iterator[Chain]:
     """Chains of at most `budget` of these moves, the most gain for each move first."""
-    first = sorted(moves, key=lambda move: (-state.gain(*move), move))[:SEEDS]
-    grown = (chain for move in first for chain in _grown(state, move, moves, budget))
+    gains = {move: state.gain(*move) for move in moves}
+    first = sorted(moves, key=lambda move: (-gains[move], move))[:SEEDS]
+    grown = (chain for move in first for chain in _grown(state, move, moves, gains, budget))
     best: dict[tuple[ChainMove, ...], Chain] = {tuple(sorted(chain.moves)): chain for chain in grown}
     yield from sorted(best.values(), key=lambda chain: (-chain.gain / len(chain.moves), chain.moves))
 
@@ -81,31 +82,32 @@ def first_that_holds(
     return None
 
 
-def _grown(state: PartitionState, first: ChainMove, moves: Sequence[ChainMove], budget: int) -> Iterator[Chain]:
-    """Each chain that holds and gains on the way from one move to `budget` of them."""
-    now, left = state.copy(), [*moves]
+def _grown(
+    state: PartitionState, first: ChainMove, moves: Sequence[ChainMove], gains: Mapping[ChainMove, float], budget: int
+) -> Iterator[Chain]:
+    """Each chain that holds and gains on the way from one move to `budget` of them. gains: of each move as it is."""
+    now, left, gains = state.seats(), [*moves], {**gains}
+    of_kind: dict[int, list[ChainMove]] = {}
+    for move in gains:
+        of_kind.setdefault(move[0], []).append(move)
     chain: list[ChainMove] = []
     gain, following = 0.0, first
     while True:
-        gain += now.gain(*following)
-        now.move(*following)
+        gain += gains[following]
+        now.take(*following)
         chain.append(following)
         left.remove(following)
-        short = _short(state, now, chain)
+        short = now.overfull(state)
         if not short and gain > EPSILON * state.scale:
             yield Chain(tuple(chain), gain)
         # What makes room goes first; else what gains most.
         coming = [move for move in left if move[1] in short] or ([] if short else left)
         if not coming or len(chain) >= budget:
             return
-        following = max(coming, key=lambda move: (now.gain(*move), move))
-
-
-def _short(before: PartitionState, now: PartitionState, chain: Iterable[ChainMove]) -> set[int]:
-    """The bins that hold more than they can, and more than before."""
-    targets = {target for _, _, target in chain}
-    return {
-        bin_
-        for bin_ in targets
-        if any(free < min(0, old) for free, old in zip(now.free[bin_], before.free[bin_], strict=True))
-    }
+        kind, source, target = following
+        here, there = state.nearness[source], state.nearness[target]
+        for peer, pull in state.problem.pulls[kind].items():
+            for move in of_kind.get(peer, ()):
+                _, leaving, coming_to = move
+                gains[move] += pull * (there[coming_to] - here[coming_to] - there[leaving] + here[leaving])
+        following = max(coming, key=lambda move: (gains[move], move))

@@ -8,23 +8,24 @@ of several members.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import inf
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
+from numakin.placement.plan.annealing import cooled
 from numakin.placement.plan.chains import Chain, ChainMove, Ways, chains, first_that_holds
 from numakin.placement.plan.partition import EPSILON, PartitionState
 from numakin.placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
-from numakin.placement.plan.search import COLDEST, best_step, climb, cooled
+from numakin.placement.plan.search import COLDEST, best_step, climb
 from numakin.placement.plan.worth import PAYS
 from numakin.placement.state.occupancy import Occupancy
 
 MOST_RENAMINGS = 60
-"""Pairs of NUMA nodes whose parts are tried to change names for one whole: about a second of one CPU on 64 NUMA nodes
-with 519 members, a tenth of that on 16 with 250.
+"""Pairs of NUMA nodes whose parts are tried to change names for one whole: some 0.05 s of one CPU on 64 NUMA nodes with
+519 members.
 """
 
 
@@ -90,9 +91,10 @@ class Board:
         self._state = state
         self._nodes = [NumaSet.of((node,)) for node in machine.cpu_nodes]
         self._keys = {
-            (kind, bin_): sorted(key for key in there.keys.get((workload.name, node), ()) if key in movable)
+            (kind, bin_): sorted(key for key in keys if key in movable)
             for kind, workload in enumerate(workloads)
             for bin_, node in enumerate(machine.cpu_nodes)
+            if (keys := there.keys.get((workload.name, node)))
         }
 
     @classmethod
@@ -145,12 +147,9 @@ class Board:
         """Where so many steps of annealing lead from there, when each member that moves is to bring home `pays` of all
         traffic. heat: that it begins and ends with; the coldest is followed by climbing.
         """
-        anchored = self._state.anchored(pays * self._state.scale)
-        start = anchored.copy()
-        for move in self._moves_to(homes):
+        start, moves = self._state.anchored(pays * self._state.scale), self._moves_to(homes)
+        for move in moves if self._holds(moves) else ():
             start.move(*move)
-        if _overfull(anchored, start):
-            start = anchored
         state = cooled(start, steps, seed, *heat)
         if heat[1] <= COLDEST:
             climb(state)
@@ -167,8 +166,7 @@ class Board:
         for kind, here, _ in moves:
             there = state.counts[kind].index(1)
             if there != here and state.fits(kind, here):
-                for follower in _followers(state, kind, there, here):
-                    state.move(follower, there, here)
+                _come(state, kind, there, here)
         return self._homes(state)
 
     def _homes(self, state: PartitionState) -> Homes:
@@ -213,11 +211,25 @@ class Board:
         """The share of all traffic that going there brings home, beyond `pays` for each member; minus infinity where it
         does not fit.
         """
-        after, gain, moves = self._state.copy(), 0.0, self._moves_to(homes)
+        moves = self._moves_to(homes)
+        if not self._holds(moves):
+            return -inf
+        state, gain = self._state, 0.0
+        here = [row.index(1) if 1 in row else state.nowhere for row in state.counts]
+        there = {kind: target for kind, _, target in moves}
+        for kind, source, target in moves:
+            for other, pull in state.problem.pulls[kind].items():
+                if other != kind:
+                    nearer = state.nearness[target][there.get(other, here[other])] - state.nearness[source][here[other]]
+                    gain += (pull / 2 if other in there else pull) * nearer
+        return gain / state.scale - pays * len(moves)
+
+    def _holds(self, moves: Iterable[ChainMove]) -> bool:
+        """Whether no bin would hold more than it can, and more than before."""
+        after = self._state.seats()
         for move in moves:
-            gain += after.gain(*move)
-            after.move(*move)
-        return -inf if _overfull(self._state, after) else gain / self._state.scale - pays * len(moves)
+            after.take(*move)
+        return not after.overfull(self._state)
 
     def _moves_to(self, homes: Homes) -> list[ChainMove]:
         """Of those that may move and are elsewhere."""
@@ -243,40 +255,33 @@ class Board:
         for kind, source, target in step.moves:
             self._state.move(kind, source, target)
             key = self._keys[kind, source].pop()
-            self._keys[kind, target].insert(0, key)
+            self._keys.setdefault((kind, target), []).insert(0, key)
             made.append(Relocation(key, self._nodes[source], self._nodes[target], gain))
         return tuple(made)
 
 
-def _followers(state: PartitionState, kind: int, source: int, target: int) -> list[int]:
-    """One of a kind and those who follow it, so that most is gained by all of them together; empty where nothing is.
-    Next is always whoever gains most, or loses least: of a group the first ones lose.
+def _come(state: PartitionState, kind: int, source: int, target: int) -> None:
+    """Moves one of a kind and those who follow it, so that most is gained by all of them together; nobody where nothing
+    is. Next is always whoever gains most, or loses least: of a group the first ones lose.
     """
-    after, gone = state.copy(), [kind]
-    total, best, length, least = state.gain(kind, source, target), 0.0, 0, EPSILON * state.scale
+    total, best, gone, length = state.gain(kind, source, target), 0.0, [kind], 0
+    least = EPSILON * state.scale
     while True:
-        after.move(gone[-1], source, target)
+        state.move(gone[-1], source, target)
         if total > best + least:
             best, length = total, len(gone)
         coming = [
-            (after.gain(other, source, target), -other)
-            for other in after.present[source]
-            if after.movable(other, source) > 0 and after.fits(other, target)
+            (state.gain(other, source, target), -other)
+            for other in state.present[source]
+            if state.movable(other, source) > 0 and state.fits(other, target)
         ]
         if not coming:
-            return gone[:length]
+            break
         gain, following = max(coming)
         total += gain
         gone.append(-following)
-
-
-def _overfull(before: PartitionState, after: PartitionState) -> bool:
-    """Whether some bin holds more than it can, and more than before."""
-    return any(
-        free < min(0, old)
-        for now, was in zip(after.free, before.free, strict=True)
-        for free, old in zip(now, was, strict=True)
-    )
+    for other in gone[length:]:
+        state.move(other, target, source)
 
 
 def best(

@@ -9,10 +9,8 @@ answer, on any machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import exp
-from random import Random
 
+from numakin.placement.plan.annealing import cooled
 from numakin.placement.plan.partition import EPSILON, PartitionProblem, PartitionState
 
 COLDEST = 0.003
@@ -25,9 +23,6 @@ improves on it. Two hot ones and a warm one come within one per cent of what man
 
 ANEW = (0.3, 0.1)
 """To improve on a state that was good a moment ago."""
-
-DRAWN = 0.8
-"""Share of the steps that are tried towards a peer; the others go anywhere."""
 
 LEAST_STEPS, MOST_STEPS = 40_000, 200_000
 """Of one annealing: about 0.1 s and 0.5 s of one CPU. What the largest machines would gain by more, later plans gain,
@@ -133,11 +128,9 @@ def best_step(
         ):
             best = (forward, -1, target)
         for other in state.present[target] if swaps else ():
-            if other == kind or state.movable(other, target) <= 0:
-                continue
             # A swap gains at most both moves; most pairs end here.
             backward = state.gain(other, target, source)
-            if forward + backward <= best[0]:
+            if forward + backward <= best[0] or other == kind or state.movable(other, target) <= 0:
                 continue
             gain = state.swap_gain(kind, source, other, target)
             if gain <= best[0] or not state.swap_fits(kind, source, other, target):
@@ -170,100 +163,8 @@ def _by_size(problem: PartitionProblem) -> PartitionState:
     return state
 
 
-@dataclass(eq=False, slots=True)
-class _Replica:
-    """A replica; replicas of one kind differ by identity."""
-
-    kind: int
-    bin: int
-
-
-class _Crowd:
-    """Who is where, for drawing lots: movable replicas in all and by bin, all replicas by kind."""
-
-    def __init__(self, state: PartitionState) -> None:
-        self.bins = state.nowhere
-        self.movable: list[_Replica] = []
-        self.inside: list[list[_Replica]] = [[] for _ in range(self.bins + 1)]
-        self.peers = [list(pulls) for pulls in state.problem.pulls]
-        self.of_kind: list[list[_Replica]] = [[] for _ in state.counts]
-        for kind, row in enumerate(state.counts):
-            for bin_, count in enumerate(row):
-                members = [_Replica(kind, bin_) for _ in range(count)]
-                free = members[: state.movable(kind, bin_)]
-                self.of_kind[kind] += members
-                self.movable += free
-                self.inside[bin_] += free
-
-    def move(self, member: _Replica, target: int) -> None:
-        self.inside[member.bin].remove(member)
-        self.inside[target].append(member)
-        member.bin = target
-
-
 def anneal(start: PartitionState, steps: int, seed: int, hottest: float) -> PartitionState:
     """Where so many steps lead, down to the coldest, and climbing from there."""
     state = cooled(start, steps, seed, hottest, COLDEST)
     climb(state)
     return state
-
-
-def cooled(start: PartitionState, steps: int, seed: int, hottest: float, coldest: float) -> PartitionState:
-    """Where so many steps of annealing lead. A step that fits alone is a move, another a swap with a replica that is
-    there.
-    """
-    problem = start.problem
-    state = start.copy()
-    crowd = _Crowd(state)
-    talk = 2 * problem.traffic / max(1, sum(problem.counts))
-    if not talk or not crowd.movable:
-        return state
-    draw = Random(seed).random  # noqa: S311 (lots are drawn here, no secrets)
-    heat, cooling = hottest * talk, (coldest / hottest) ** (1 / steps)
-    for _ in range(steps):
-        heat *= cooling
-        member = crowd.movable[int(draw() * len(crowd.movable))]
-        target = _target(crowd, member, draw)
-        if target in (member.bin, state.nowhere):
-            continue
-        if state.fits(member.kind, target):
-            other, gain = None, state.gain(member.kind, member.bin, target)
-        else:
-            other = _partner(state, crowd, member, target, draw)
-            if other is None:
-                continue
-            gain = state.swap_gain(member.kind, member.bin, other.kind, target)
-        if gain >= 0 or draw() < exp(gain / heat):
-            _take(state, crowd, member, other, target)
-    return state
-
-
-def _target(crowd: _Crowd, member: _Replica, draw: Callable[[], float]) -> int:
-    """Where a peer is, or anywhere."""
-    near = crowd.peers[member.kind]
-    if near and draw() < DRAWN:
-        others = crowd.of_kind[near[int(draw() * len(near))]]
-        if others:
-            return others[int(draw() * len(others))].bin
-    return int(draw() * crowd.bins)
-
-
-def _partner(
-    state: PartitionState, crowd: _Crowd, member: _Replica, target: int, draw: Callable[[], float]
-) -> _Replica | None:
-    """A member there to change places with."""
-    there = crowd.inside[target]
-    if not there:
-        return None
-    other = there[int(draw() * len(there))]
-    fitting = other.kind != member.kind and state.swap_fits(member.kind, member.bin, other.kind, target)
-    return other if fitting else None
-
-
-def _take(state: PartitionState, crowd: _Crowd, member: _Replica, other: _Replica | None, target: int) -> None:
-    source = member.bin
-    state.move(member.kind, source, target)
-    crowd.move(member, target)
-    if other is not None:
-        state.move(other.kind, target, source)
-        crowd.move(other, source)

@@ -23,7 +23,9 @@ LEAST_STEPS, MOST_STEPS = 4_000, 320_000
 """Of one annealing."""
 
 SLICE, SLICES = 40_000, 4
-"""Steps at a time, some 0.1 to 0.2 s of one CPU, and how often at most in one window."""
+"""Steps at a time, about 0.1 s of one CPU, and how many slices there are at most in one window; what is settled after
+the last one counts as one.
+"""
 
 HEATS = (1.0, 0.3)
 """Where annealings begin, one after another: warm ones, which keep most of what is there."""
@@ -85,21 +87,24 @@ class WholeSearch:
         self._away = away
 
     def _search(self, board: Board, pays: float) -> None:
+        """A slice of an annealing, or what is to be settled once it has come to its end."""
         steps = min(MOST_STEPS, max(LEAST_STEPS, EFFORT * board.size))
         slices = ceil(steps / SLICE)
-        hottest, last = HEATS[self._annealings % len(HEATS)], self._slice + 1 >= slices
-        cooling = (COLDEST / hottest) ** (1 / slices)
-        heat = hottest * cooling**self._slice
         seed = self._annealings * MOST_STEPS + self._slice
-        self._draft = board.annealed(
-            self._draft, steps // slices, seed, (heat, COLDEST if last else heat * cooling), pays
-        )
-        self._slice += 1
-        if last:
-            found, self._draft, self._slice, self._annealings = self._draft, {}, 0, self._annealings + 1
-            self._stalled, self._vain = 0, self._vain + 1
-            # Who has less to gain than a move is worth stays, now that it is settled which part is where.
-            found = board.annealed(board.aligned(found, pays), 1, seed, (COLDEST, COLDEST), pays)
-            found = board.spared(found, pays)
-            if found and board.net(found, pays) > max(0.0, board.net(self.homes, pays)):
-                self.homes, self._away, self._vain = found, board.away(found), 0
+        if self._slice < slices:
+            hottest = HEATS[self._annealings % len(HEATS)]
+            cooling = (COLDEST / hottest) ** (1 / slices)
+            heat = hottest * cooling**self._slice
+            last = self._slice + 1 >= slices
+            self._draft = board.annealed(
+                self._draft, steps // slices, seed, (heat, COLDEST if last else heat * cooling), pays
+            )
+            self._slice += 1
+            return
+        found, self._draft, self._slice, self._annealings = self._draft, {}, 0, self._annealings + 1
+        self._stalled, self._vain = 0, self._vain + 1
+        # Who has less to gain than a move is worth stays, now that it is settled which part is where.
+        found = board.annealed(board.aligned(found, pays), 1, seed, (COLDEST, COLDEST), pays)
+        found = board.spared(found, pays)
+        if found and board.net(found, pays) > max(0.0, board.net(self.homes, pays)):
+            self.homes, self._away, self._vain = found, board.away(found), 0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numakin.placement.model.cpuset import CpuSet
-from numakin.placement.plan.problem import Workload
+from numakin.placement.plan.problem import Workload, nearness
 from numakin.placement.plan.rebalance import Board
 from numakin.placement.plan.whole import STALLED, WholeSearch
 from tests import machines
@@ -83,6 +83,27 @@ def test_nobody_is_moved_along_for_next_to_nothing_where_what_pays_was_declined(
     now = board({"cart": "1", "web": "1", "db": "0", "ads": "0"}, little, 1, {"cart", "ads"})
     declined = [frozenset({("cart", nodes("0"), CpuSet())})]
     assert WholeSearch().steps(now, 6, 0.002, declined) == ()
+
+
+@given(
+    st.dictionaries(st.sampled_from([f"p{number}" for number in range(6)]), st.sampled_from("0123"), min_size=2),
+    st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] < pair[1]), st.floats(1, 9)),
+    st.data(),
+)  # fmt: skip
+def test_a_whole_is_worth_what_comes_nearer_less_the_price_of_those_who_move(where, edges, data):
+    weights = {(f"p{a}", f"p{b}"): weight for (a, b), weight in edges.items()}
+    movable = data.draw(st.sets(st.sampled_from(sorted(where))))
+    homes = {pod: data.draw(st.integers(0, 3)) for pod in movable}
+    there = {**where, **{pod: str(home) for pod, home in homes.items()}}
+    known = {pair: weight for pair, weight in weights.items() if where.keys() >= {*pair}}
+
+    def near(places):
+        nearnesses = (nearness(KUNPENG, int(places[a]), int(places[b])) * weight for (a, b), weight in known.items())
+        return sum(nearnesses) / (sum(known.values()) or 1.0)
+
+    price = 0.01 * sum(where[pod] != home for pod, home in there.items())
+    worth = board(where, weights, 1, movable).net(homes, 0.01)
+    assert worth == pytest.approx(near(there) - near(where) - price)
 
 
 def test_parts_take_the_numa_nodes_where_most_of_them_are_already():
