@@ -12,6 +12,7 @@ from tests.enforcer.observe.attribution.residents import (
     APP,
     DB,
     DB_IP,
+    NODE,
     OUTSIDE,
     REQUESTS,
     RESIDENTS,
@@ -25,11 +26,12 @@ from tests.enforcer.observe.attribution.residents import (
 )
 
 
-def test_behind_a_service_the_pair_is_still_the_pair():
-    """The client's end sees the Service's address: the same exchange, and no second edge."""
-    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, SERVICE, 80, REQUESTS), RESIDENTS)
+@pytest.mark.parametrize("asked_address", [SERVICE, NODE], ids=["a Service's", "the node's (hostPort)"])
+def test_behind_an_address_that_is_translated_the_pair_is_still_the_pair(asked_address):
+    """The client's end sees the address that it asks: the same exchange, and no second edge."""
+    result = attribute(served(DB, WEB_IP, 5432, ANSWERS) | asked(WEB, asked_address, 80, REQUESTS), RESIDENTS)
     assert set(result.edges) == both_ways(end(DB), end(WEB), ANSWERS, 5432)
-    assert result.services == {Target(peer(SERVICE), 80, TCP)}
+    assert result.services == {Target(peer(asked_address), 80, TCP)}
 
 
 def part(whole, share):
