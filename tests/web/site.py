@@ -25,11 +25,8 @@ OPTIONS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--renderer-process-limit=1",
 ]
-"""Root has no sandbox; nothing but what the tests ask for goes out; and no process is started ahead for a next page, which
-each test would have two of in vain. Profiles share none in any case.
-"""
+"""Root has no sandbox; and nothing but what the tests ask for goes out."""
 
 
 @dataclass
