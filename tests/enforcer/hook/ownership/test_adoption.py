@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from enforcer.hook.facts.pods import MARK, Claim
-from enforcer.hook.ownership.adoption import Pinned, Running, known_of, owner_of
+from enforcer.hook.ownership.adoption import Pinned, Running, key_of, known_of, owner_of
 from enforcer.hook.ownership.checkpoint import Grant, Past
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
@@ -280,3 +280,18 @@ def test_a_cpuset_that_was_to_stay_stays_while_its_cpus(*, taken: bool) -> None:
     result = owner("0-1", written=stable, occupancy=others, cpus=Cpus.SHARED_STABLE)
     assert (result is None) is taken
     assert result is None or (isinstance(result, Pinned) and result.allocation.stable)
+
+
+@pytest.mark.parametrize(
+    ("homes", "key"),
+    [(["0", "0"], "uid"), (["0", "1"], "uid/main"), (["0-1", "0-1"], "uid/main")],
+    ids=["on one NUMA node: as one", "on two: in parts", "each on two: in parts"],
+)
+def test_what_an_older_enforcer_wrote_down_tells_by_its_pods_places_how_it_was_placed(homes, key) -> None:
+    known = Past({f"c{at}": Grant("uid", NumaSet.parse(home)) for at, home in enumerate(homes)})
+    assert {key_of("main", grant, known) for grant in known.grants.values()} == {key}
+
+
+def test_a_key_that_was_written_down_is_known_again() -> None:
+    known = Past({"c": Grant("uid", NumaSet.parse("0"), reservation="uid/main")})
+    assert key_of("main", known.grants["c"], known) == "uid/main"
