@@ -80,7 +80,8 @@ def main(status: int) -> int:
         print(f"{len(failed)} tests of {len(files)} files failed: those of more than {MOST} are not run once more")
         return status
     seen = {name: _Seen(*fields) for name, fields in _read(SEEN).items()}
-    second = subprocess.run([sys.executable, "-m", "pytest", *failed], check=False).returncode
+    environment = {name: value for name, value in os.environ.items() if name != pace.UNTIL}
+    second = subprocess.run([sys.executable, "-m", "pytest", *failed], check=False, env=environment).returncode
     alone = (
         set() if second not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else {*failed} - _read(FAILED).keys()
     )

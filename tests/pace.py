@@ -2,6 +2,9 @@
 
 Speed is measured in `benchmarks/`. Here is only seen what sleeps until a patience ends, or does in half a minute what
 belongs to the tests of another tier. The bound grows with the machine's load: none fails for what others compute meanwhile.
+
+How long a run may take is told by the environment (UNTIL), since a run that CI ends tells nothing: what could not be begun
+in time is skipped, and named like all that could not run.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import os
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +37,14 @@ MAY_TAKE_LONGER = {
 }
 """By the beginning of a test's name, why."""
 
+UNTIL = "NUMAKIN_TESTS_UNTIL"
+"""Of the environment: seconds since 1970 after which no file's tests are begun."""
+
+LONGEST_FILE_S = 1200.0
+"""So much earlier are those of the second tier begun at the latest: emulated machines and clusters take that long where
+this machine is three times slower than the one that CI usually has.
+"""
+
 EMULATED = "numavm"
 """The marker of tests that read what an emulated machine computed, which takes minutes."""
 
@@ -40,6 +52,11 @@ EMULATED = "numavm"
 def load() -> float:
     """Of the last minute, by CPU."""
     return os.getloadavg()[0] / (os.cpu_count() or 1)
+
+
+def now() -> float:
+    """Seconds since 1970."""
+    return time.time()
 
 
 def bound(load_by_cpu: float) -> float:
@@ -64,6 +81,21 @@ class _Watch:
 
 
 WATCH = pytest.StashKey[_Watch]()
+
+
+_in_time: dict[tuple[Path, bool], bool] = {}
+"""By file and whether it is of the second tier: whether its tests were begun in time. One that was is run whole."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    thorough = item.get_closest_marker("thorough") is not None
+    file = (item.path, thorough)
+    if file not in _in_time:
+        latest = float(os.environ.get(UNTIL, "inf")) - (LONGEST_FILE_S if thorough else 0.0)
+        _in_time[file] = now() < latest
+    if not _in_time[file]:
+        pytest.skip("the time of this run was over: the machine is much slower than usual")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.standins.patience import PATIENCE_S
-from tests.pace import LOAD_PER_CPU, MAY_TAKE_LONGER, MOST_S, bound
+from tests.pace import LOAD_PER_CPU, LONGEST_FILE_S, MAY_TAKE_LONGER, MOST_S, UNTIL, bound
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,6 +43,48 @@ def shared():
 """
 
 HANGING = SLEEPS + "\ndef test_it():\n    time.sleep(0.6)\n"
+
+
+OF_BOTH_TIERS = """
+import pytest
+
+def test_first():
+    pass
+
+def test_second():
+    pass
+
+@pytest.mark.thorough
+def test_third():
+    pass
+"""
+
+CLOCK = """
+from tests import pace
+
+pytest_plugins = ("tests.pace",)
+pace.now = iter({times}).__next__
+"""
+
+
+@pytest.mark.parametrize(
+    ("times", "begun"),
+    [((0, 0), 3), ((0, 1), 2), ((LONGEST_FILE_S, LONGEST_FILE_S), 2), ((LONGEST_FILE_S + 1, LONGEST_FILE_S + 1), 0)],
+    ids=["in time", "too late for the second tier", "nearly over", "over"],
+)
+def test_no_file_is_begun_when_the_time_of_a_run_is_over(tmp_path: Path, times: tuple[int, int], begun: int) -> None:
+    """times: when each tier's tests of a file come to their turn. A file that was begun is run whole."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough: slow\n")
+    (tmp_path / "conftest.py").write_text(CLOCK.format(times=times))
+    (tmp_path / "test_it.py").write_text(OF_BOTH_TIERS)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT), UNTIL: str(LONGEST_FILE_S + 1)},
+    )  # fmt: skip
+    assert run.returncode == 0
+    assert sum(map(int, re.findall(r"(\d+) passed", run.stdout))) == begun
+    assert ("the time of this run was over" in run.stdout) == (begun < 3)
 
 
 def failures(folder: Path, text: str, *, load: float = 0.0, name: str = "test_it.py") -> list[str]:
