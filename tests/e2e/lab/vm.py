@@ -26,9 +26,7 @@ TIMED_OUT, BROKEN = 124, 125
 PANIC = "Kernel panic"
 
 MOST_BOOTS = 3
-"""Of one command. A kernel that QEMU 7.2 emulates panics now and then, over what one of its CPUs has patched and another
-still runs: in half an hour beside other work, two boots of three did once.
-"""
+"""Of one command: a kernel that QEMU 7.2 emulates panics now and then."""
 
 LONGEST_S = 5400
 """Of a boot, by this machine's clock: what is emulated beside other work may take long."""
