@@ -13,6 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest import runner
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -30,6 +31,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""
+
+runner._update_current_test_var = lambda item, when: None
+"""pytest tells in the environment which test runs, and changes it at each step: a thread that copies it meanwhile fails."""
 
 OURS = (sys.prefix, str(Path(trees.__file__).parents[1]))
 """Folders: the virtual environment and the checkout."""

@@ -26,6 +26,7 @@ one busy process for each CPU makes, since the average follows by half a minute.
 """
 
 MAY_TAKE_LONGER = {
+    "tests/benchmarks/test_cluster.py": "whole clusters are played, which takes 10 to 24 s of one CPU",
     "tests/cluster/": "real controllers, kube-scheduler and Helm go at their own pace",
     "tests/e2e/test_real_devices.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/e2e/test_real_node.py": "a real kubelet starts, restarts and ends pods at its own pace",
