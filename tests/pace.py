@@ -39,7 +39,9 @@ MAY_TAKE_LONGER = {
 """By the beginning of a test's name, why."""
 
 UNTIL = "NUMAKIN_TESTS_UNTIL"
-"""Of the environment: seconds since 1970 after which no file's tests are begun."""
+"""Of the environment: seconds since 1970 after which no file's tests are begun. What tests start does not get it."""
+
+LATEST = pytest.StashKey[float]()
 
 LONGEST_FILE_S = 1200.0
 """So much earlier are those of the second tier begun at the latest: emulated machines and clusters take that long where
@@ -88,12 +90,17 @@ _in_time: dict[tuple[Path, bool], bool] = {}
 """By file and whether it is of the second tier: whether its tests were begun in time. One that was is run whole."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    starts_workers = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
+    config.stash[LATEST] = float((os.environ.get if starts_workers else os.environ.pop)(UNTIL, "inf"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     thorough = item.get_closest_marker("thorough") is not None
     file = (item.path, thorough)
     if file not in _in_time:
-        latest = float(os.environ.get(UNTIL, "inf")) - (LONGEST_FILE_S if thorough else 0.0)
+        latest = item.config.stash[LATEST] - (LONGEST_FILE_S if thorough else 0.0)
         _in_time[file] = now() < latest
     if not _in_time[file]:
         pytest.skip("the time of this run was over: the machine is much slower than usual")
