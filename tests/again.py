@@ -79,7 +79,8 @@ def main(status: int) -> int:
     if len(files) > MOST:
         print(f"{len(failed)} tests of {len(files)} files failed: those of more than {MOST} are not run once more")
         return status
-    seen = {name: _Seen(*fields) for name, fields in _read(SEEN).items()}
+    read = _read(SEEN)
+    seen = {name: _Seen(*read.get(name, (0.0, ""))) for name in failed}
     environment = {name: value for name, value in os.environ.items() if name != pace.UNTIL}
     second = subprocess.run([sys.executable, "-m", "pytest", *failed], check=False, env=environment).returncode
     alone = (
