@@ -1,4 +1,5 @@
-"""What failed in a run of all tests is run once more, alone, and is named, with what was seen first, whatever comes of it.
+"""What failed in a run of all tests is run once more, alone, in the order of its file, and is named, with what was seen
+first, whatever comes of it.
 
     python -m pytest --cache-clear ... || python -m tests.again $?
 
@@ -82,7 +83,8 @@ def main(status: int) -> int:
     read = _read(SEEN)
     seen = {name: _Seen(*read.get(name, (0.0, ""))) for name in failed}
     environment = {name: value for name, value in os.environ.items() if name != pace.UNTIL}
-    second = subprocess.run([sys.executable, "-m", "pytest", *failed], check=False, env=environment).returncode
+    once_more = [sys.executable, "-m", "pytest", "--last-failed", *sorted(files)]
+    second = subprocess.run(once_more, check=False, env=environment).returncode
     alone = (
         set() if second not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else {*failed} - _read(FAILED).keys()
     )

@@ -5,13 +5,16 @@ belongs to the tests of another tier. The bound grows with the machine's load: n
 
 How long a run may take is told by the environment (UNTIL), since a run that CI ends tells nothing: what could not be begun
 in time is skipped, and named like all that could not run.
+
+Of several processes that run tests side by side each begins the next file when the CPUs are not overrun: what many wait for
+at once comes to each after its patience.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +31,7 @@ one busy process for each CPU makes, since the average follows by half a minute.
 MAY_TAKE_LONGER = {
     "tests/benchmarks/test_cluster.py": "whole clusters are played, which takes 10 to 24 s of one CPU",
     "tests/cluster/": "real controllers, kube-scheduler and Helm go at their own pace",
+    "tests/e2e/test_installed.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/e2e/test_real_devices.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/e2e/test_real_node.py": "a real kubelet starts, restarts and ends pods at its own pace",
     "tests/e2e/test_real_resizes.py": "a real kubelet starts, restarts and ends pods at its own pace",
@@ -48,6 +52,14 @@ LONGEST_FILE_S = 1200.0
 this machine is three times slower than the one that CI usually has.
 """
 
+MOST_RUNNING = 4.0
+"""Threads that compute or wait for a CPU, by CPU, beside which a file's tests are begun. Beside more, they compute no
+earlier than when others have ended.
+"""
+
+MOST_HELD_BACK_S = 600.0
+"""In all, of each process that runs tests: what else computes here may never end."""
+
 EMULATED = "numavm"
 """The marker of tests that read what an emulated machine computed, which takes minutes."""
 
@@ -60,6 +72,12 @@ def load() -> float:
 def now() -> float:
     """Seconds since 1970."""
     return time.time()
+
+
+def running() -> float:
+    """Threads that compute or wait for a CPU at this moment, by CPU; proc_loadavg(5), fourth field."""
+    count, _all = Path("/proc/loadavg").read_text().split()[3].split("/")
+    return int(count) / (os.cpu_count() or 1)
 
 
 def bound(load_by_cpu: float) -> float:
@@ -106,8 +124,32 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("the time of this run was over: the machine is much slower than usual")
 
 
+@dataclass
+class Room:
+    """Whether the CPUs have room for another file's tests, and for how much longer they are waited for."""
+
+    left_s: float = MOST_HELD_BACK_S
+    measure: Callable[[], float] = running
+    rest: Callable[[float], None] = time.sleep
+    every_s: float = 0.5
+
+    def wait(self) -> None:
+        while self.left_s > 0 and self.measure() > MOST_RUNNING:
+            self.rest(self.every_s)
+            self.left_s -= self.every_s
+
+
+_room = Room()
+_begun: set[Path] = set()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Emulated machines wait for nobody: they take longest, and begin first."""
+    side_by_side = hasattr(item.config, "workerinput")
+    if side_by_side and item.path not in _begun and item.get_closest_marker(EMULATED) is None:
+        _room.wait()
+    _begun.add(item.path)
     item.stash[WATCH] = _Watch(load())
     return (yield)
 

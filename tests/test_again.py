@@ -23,6 +23,24 @@ def test_disturbed():
     assert before
 """
 
+ONE_AFTER_THE_OTHER = """
+from pathlib import Path
+
+import pytest
+
+@pytest.fixture(scope="module")
+def steps():
+    again = Path("seen").exists()
+    Path("seen").touch()
+    yield [again]
+
+def test_zero(steps):
+    assert steps == [True]
+    steps.append("zero")
+
+def test_after_zero(steps):
+    assert steps == [True, "zero"]
+"""
 
 LOADED = "from tests import pace\n\npytest_plugins = ('tests.again',)\npace.load = lambda: {load}\n"
 
@@ -77,6 +95,12 @@ def test_what_fails_again_fails_the_run_and_what_does_not_is_told_apart(tmp_path
         "FAILED BESIDE OTHERS: test_it.py::test_broken: AssertionError",
         "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed: assert False",
     ]
+
+
+def test_they_come_in_the_order_of_their_file(tmp_path: Path) -> None:
+    """Tests that share what they change may need what those before them did."""
+    result = run(tmp_path, ONE_AFTER_THE_OTHER)
+    assert result.returncode == 0, result.stdout
 
 
 def test_a_run_without_failures_is_not_repeated(tmp_path: Path) -> None:

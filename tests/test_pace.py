@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.standins.patience import PATIENCE_S
-from tests.pace import LOAD_PER_CPU, LONGEST_FILE_S, MAY_TAKE_LONGER, MOST_S, UNTIL, bound
+from tests.pace import LOAD_PER_CPU, LONGEST_FILE_S, MAY_TAKE_LONGER, MOST_RUNNING, MOST_S, UNTIL, Room, bound, running
 
 ROOT = Path(__file__).parents[1]
 
@@ -136,3 +136,18 @@ def test_the_bound_grows_with_the_load(load: float, most_s: float) -> None:
 @pytest.mark.parametrize("prefix", MAY_TAKE_LONGER)
 def test_what_is_listed_is_there(prefix: str) -> None:
     assert (ROOT / prefix).exists()
+
+
+@pytest.mark.parametrize(
+    ("measured", "rests"),
+    [((MOST_RUNNING,), 0), ((9.0, 5.0, MOST_RUNNING), 2), ((9.0,) * 9, 4)],
+    ids=["room", "room after a while", "none for longer than is waited"],
+)
+def test_a_file_is_begun_when_the_cpus_have_room(measured: tuple[float, ...], rests: int) -> None:
+    rested: list[float] = []
+    Room(left_s=2.0, measure=iter(measured).__next__, rest=rested.append).wait()
+    assert rested == [0.5] * rests
+
+
+def test_what_runs_is_counted_with_who_counts() -> None:
+    assert running() > 0

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
 
+from extender.kube.api import ApiError, Unreachable
 from lab.cluster.cluster import Cluster
 from lab.standins.patience import until
 
@@ -102,8 +103,19 @@ class Namespace:
         """And waits until the last pod is gone. The namespace's controller rests for five seconds before it ends them."""
         path = f"/api/v1/namespaces/{self.name}"
         for what in (path, f"{path}/pods"):
-            self.cluster.plane.api.request("DELETE", what)
+            self.cluster.until(lambda what=what: self._ended(what), f"{what} to be deleted")
         self.cluster.until(lambda: not self.pods(), f"the pods of {self.name} to be gone")
+
+    def _ended(self, what: str) -> bool:
+        """Whether it was answered: many pods take the server longer than an answer is waited for, and fewer each time."""
+        try:
+            self.cluster.plane.api.request("DELETE", what)
+        except Unreachable:
+            return False
+        except ApiError as refused:
+            if refused.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+        return True
 
 
 @contextmanager

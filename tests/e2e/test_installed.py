@@ -67,7 +67,7 @@ class Installed:
 
     def until_ready(self) -> None:
         for workload in WORKLOADS:
-            self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", workload, "--timeout=100s")
+            self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", workload, "--timeout=600s")
         self.cluster.until(self.reported, "the enforcer to report to the extender")
 
     def restarts(self) -> list[int]:
