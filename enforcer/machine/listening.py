@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 ACCEPTS = 0x10000
 """The kernel's flag of a socket that listens (`__SO_ACCEPTCON` in the Flags of /proc/net/unix)."""
+
+
+_ROW = re.compile(r"[0-9a-f]+: [0-9A-F]{8} [0-9A-F]{8} ([0-9A-F]{8}) [0-9A-F]{4} [0-9A-F]{2} +[0-9]+ (.+)")
+"""Num RefCount Protocol Flags Type St Inode Path. A path has any character, line ends too: what follows them is no row.
+"""
 
 
 def listened_to(procfs: Path, path: Path) -> bool | None:
@@ -27,9 +33,9 @@ def _table(file: Path) -> list[str] | None:
 
 
 def _listening(row: str) -> str:
-    """The path of a socket that listens; empty for any other. Num RefCount Protocol Flags Type St Inode Path."""
-    fields = row.split(None, 7)
-    return _plain(fields[7]) if len(fields) == 8 and int(fields[3], 16) & ACCEPTS else ""
+    """The path of a socket that listens; empty for any other."""
+    match = _ROW.fullmatch(row)
+    return _plain(match[2]) if match is not None and int(match[1], 16) & ACCEPTS else ""
 
 
 def _plain(path: str) -> str:

@@ -23,6 +23,9 @@ RESIDENT_MIN = 64 << 10
 SIZES = ("Rss:", "Shared_Hugetlb:", "Private_Hugetlb:")
 """Lines of smaps that add up to what is resident: hugetlbfs pages are not in the first."""
 
+LINE_END = "\n"
+"""The one character that the kernel escapes in a file's name: a carriage return is a part of it."""
+
 NOT_MEMORY = "anon_inode:"
 """Before the names of what the kernel maps for rings and counters (io_uring, perf): all have one inode between them."""
 
@@ -66,7 +69,7 @@ def mapped(process: Path) -> set[Segment]:
     segments: set[Segment] = set()
     with suppress(OSError):
         namespace = (process / "ns" / "ipc").stat().st_ino
-        with (process / "maps").open(errors="replace") as lines:
+        with (process / "maps").open(errors="replace", newline=LINE_END) as lines:
             segments.update(segment for line in lines if (segment := _segment(line, namespace)))
     return segments
 
@@ -76,7 +79,7 @@ def resident(process: Path) -> dict[Segment, int]:
     sizes: dict[Segment, int] = defaultdict(int)
     with suppress(OSError):
         namespace = (process / "ns" / "ipc").stat().st_ino
-        with (process / "smaps").open(errors="replace") as lines:
+        with (process / "smaps").open(errors="replace", newline=LINE_END) as lines:
             for segment, size in _resident(lines, namespace):
                 sizes[segment] += size
     return sizes

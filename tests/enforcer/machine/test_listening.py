@@ -17,12 +17,21 @@ NAMELESS = "0000000000000000: 00000003 00000000 00000000 0001 03 18013\n"
     [
         (LISTENS.format("/var/run/nri/nri.sock"), True),
         (LISTENS.format("/run/nri/nri.sock"), True),
+        (LISTENS.format("/run/other\n1 1 1 none 1 1 1 row") + LISTENS.format("/run/nri/nri.sock"), True),
         (NAMELESS + CONNECTED.format("/var/run/nri/nri.sock"), False),
         (LISTENS.format("/run/containerd/containerd.sock"), False),
         (LISTENS.format("/host/run/nri/nri.sock"), None),
         (None, None),
     ],
-    ids=["it listens", "by its other name", "it is connected alone", "another one listens", "elsewhere", "no table"],
+    ids=[
+        "it listens",
+        "by its other name",
+        "beside one with a line end in its name",
+        "it is connected alone",
+        "another one listens",
+        "elsewhere",
+        "no table",
+    ],
 )
 def test_a_socket_at_which_somebody_may_listen(tmp_path: Path, rows: str | None, *, listening: bool | None) -> None:
     if rows is not None:

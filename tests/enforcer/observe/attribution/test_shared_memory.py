@@ -112,6 +112,14 @@ def test_the_kernels_own_rings_which_all_have_one_inode_are_not_shared(tmp_path:
     assert scan(rings, tmp_path) == ()
 
 
+def test_a_file_may_have_a_carriage_return_in_its_name(hold, tmp_path: Path):
+    """Any pod may map one: it must not cost the node its traffic."""
+    segment = tmp_path / "a\rRss: none"
+    segment.write_bytes(bytes(2 * MIB))
+    (edge,) = scan([hold(name, HOLDER, segment, MIB, "write") for name in ("one", "other")])
+    assert edge.bytes >= MIB
+
+
 def test_a_process_that_has_ended_shares_nothing():
     gone = LocalContainer("gone", "pod", frozenset(), pids=frozenset({(1 << 22) + 1}))
     assert scan([gone, gone]) == ()
