@@ -61,6 +61,12 @@ class Demand:
     estimated: frozenset[str] = frozenset()
     used_milli: int = 0
 
+    def __post_init__(self) -> None:
+        """What several ask for together may be over Kubernetes' own bound, and over what a report can say."""
+        if max(self.cpu_milli, self.memory, self.memory_limit or 0, self.used_milli) > LARGEST_QUANTITY:
+            for name in ("cpu_milli", "memory", "memory_limit", "used_milli"):
+                object.__setattr__(self, name, _bounded(getattr(self, name)))
+
     def __add__(self, other: Demand) -> Demand:
         return Demand(
             cpu_milli=self.cpu_milli + other.cpu_milli,
@@ -269,6 +275,10 @@ def larger(a: Demand, b: Demand) -> Demand:
 
 def _unless_none(a: int | None, b: int | None, combine: Callable[[int, int], int]) -> int | None:
     return None if a is None or b is None else combine(a, b)
+
+
+def _bounded(amount: int | None) -> int | None:
+    return None if amount is None else min(amount, LARGEST_QUANTITY)
 
 
 def _summed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:

@@ -99,3 +99,14 @@ def test_of_equals_the_one_that_is_really_less_busy_is_taken() -> None:
     both.read(Live(used_cpu={0: 7000, 1: 500}))
     both.create("a")
     assert str(both.agent.occupancy.reservations["uid-a"].numa_nodes) == "1"
+
+
+def test_a_pod_that_may_use_the_most_that_can_be_asked_for_is_reported_as_any() -> None:
+    """Any tenant may write such limits; three of them come to more than a report can say."""
+    both = Both()
+    for name in ("a", "b", "c"):
+        made = container(name, memory=2**63 - 1)
+        made.name = name
+        both.agent.create_container(member("web"), made)
+    both.read(NOTHING)
+    assert both.view.reported.reservations == both.agent.occupancy.reservations

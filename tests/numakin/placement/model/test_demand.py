@@ -98,6 +98,14 @@ def test_hugepages_are_not_estimated():
     assert received.estimated == {"cpu", "memory"}
 
 
+def test_what_several_ask_for_together_is_at_most_the_largest_quantity():
+    largest = 2**63 - 1
+    each = Demand(largest, largest, largest, used_milli=largest)
+    for together in (each + each, each.times(3), of_pod([each] * 3)):
+        assert together == each
+    assert Demand(1, largest, None).times(2) == Demand(2, largest, None)
+
+
 def milli(amount):
     return Demand(cpu_milli=amount)
 
