@@ -44,9 +44,11 @@ def reclaimed(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> Cp
 
 
 def reserved(machine: Machine, occupancy: Occupancy, numa_nodes: NumaSet) -> CpuSet:
-    """The reserved CPUs of these NUMA nodes, else all reserved ones, else the shared pool."""
-    here = occupancy.reserved & machine.cpus_of(numa_nodes)
-    return here or occupancy.reserved or shared(machine, occupancy, numa_nodes)
+    """The reserved CPUs of these NUMA nodes, else all reserved ones, else the shared pool. Without those that a member
+    has for itself still, from before they were reserved.
+    """
+    left = occupancy.reserved - occupancy.exclusive
+    return left & machine.cpus_of(numa_nodes) or left or shared(machine, occupancy, numa_nodes)
 
 
 _POOLS = {Pool.SHARED: shared, Pool.RECLAIMED: reclaimed, Pool.RESERVED: reserved}

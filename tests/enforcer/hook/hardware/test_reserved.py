@@ -12,6 +12,7 @@ from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.world import World, container, member
 
 OWN = {"cpus": "exclusive"}
+SYSTEM = {"katalyst.kubewharf.io/qos_level": "system_cores"}
 
 
 def restarted(world: World, reserved: str, **members: dict[str, str]) -> None:
@@ -48,3 +49,14 @@ def test_cpus_that_are_reserved_no_more_are_in_the_pool_again(world: World) -> N
     restarted(world, "", a={})
     assert world.cpus("a") in {"0-3,8-11", "4-7,12-15"}
     assert CpuSet.parse(other) <= CpuSet.parse(world.cpus("a"))
+
+
+def test_who_is_to_run_on_reserved_cpus_gets_them_from_the_member_that_had_them_for_itself(world: World) -> None:
+    world.create(member("own", **OWN), container("own", 2))
+    world.create(member("system", **SYSTEM), container("system", 2))
+    reserved = world.cpus("own")
+    restarted(world, reserved, own=OWN, system=SYSTEM)
+    assert world.cpus("system") == reserved
+    held = world.agent.occupancy.allocations["own"]
+    assert (world.cpus("own"), len(held.exclusive)) == (str(held.exclusive), 2)
+    assert str(held.exclusive) != reserved
