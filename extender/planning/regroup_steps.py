@@ -109,5 +109,5 @@ def judged(record: RegroupRecord, locality: float | None, now: float) -> Regroup
 def _missed(record: RegroupRecord, what: str, now: float) -> RegroupRecord:
     count = record.missed + 1
     halted = f"{count} times in a row it did not help; the last time {what}" if count >= MOST_MISSED else ""
-    until = int(now) + WAIT_S * 2 ** (count - 1)
+    until = int(now) + WAIT_S * 2 ** (min(count, MOST_MISSED) - 1)
     return replace(record, step=None, left=0, before=None, missed=count, until=until, halted=halted)

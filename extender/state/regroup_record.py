@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from extender.state.columns.free_room import NumaPlace
+from numakin.placement.model.cpuset import LARGEST_ID
 
 KEY = "numakin.io/regroup"
 """The annotation."""
@@ -22,6 +24,10 @@ LATELY_S = 3600 + 120
 """For so long, in seconds, what was asked for counts against the budget of an hour: it may be carried out a bit later.
 """
 
+NumaId = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_ID)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""As they are read: whoever may write on a group's object may write any number there."""
+
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORKLOAD = re.compile(r"[^/]{1,253}/[^/]{1,253}/[^/]{1,253}")
 
@@ -31,21 +37,21 @@ class EvictionStep:
     """One pod that goes, and where who comes in its place is to be. pod: its name. there, bound: how many of its
     workload were on that node, and on any, before. by: who wrote it, and alone may ask for the eviction.
 
-    ValueError where a name or number is none.
+    ValueError where a name is none.
     """
 
     pod: str
     uid: str
     workload: str
     node: str
-    numa_node: int
-    there: int
-    bound: int
+    numa_node: NumaId
+    there: Count
+    bound: Count
     by: str
 
     def __post_init__(self) -> None:
         named = _NAME.fullmatch(self.pod) and _NAME.fullmatch(self.node) and _WORKLOAD.fullmatch(self.workload)
-        if not named or not self.uid or not self.by or min(self.numa_node, self.there, self.bound) < 0:
+        if not named or not self.uid or not self.by:
             raise ValueError("no step")
 
     @property
@@ -62,11 +68,11 @@ class RegroupRecord:
     """
 
     step: EvictionStep | None = None
-    asked: tuple[int, ...] = ()
-    left: int = 0
+    asked: tuple[Count, ...] = ()
+    left: Count = 0
     before: float | None = None
-    missed: int = 0
-    until: int = 0
+    missed: Count = 0
+    until: Count = 0
     halted: str = ""
     last: str = ""
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from extender.planning.regroup_steps import Fate, ended
 from extender.regroup_rounds import RegroupTerms
 from extender.state.regroup_record import EvictionStep, RegroupRecord, read
 from numakin.process.hours import Hours
@@ -166,12 +167,27 @@ def test_the_budget_outlives_a_crash():
     assert quiet.evicted == 2
 
 
+STEP = RegroupRecord(EvictionStep("web-1", "u1", "shop/Deployment/web", "n1", 1, 2, 4, "extender-0")).text
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"step":{}}', '{"step":{"pod":"../x"}}', "null", '{"asked":"x"}', "9" * 5000, '{"left":-1e999}'],
-)
+    [
+        "", "{", "[]", '{"step":{}}', '{"step":{"pod":"../x"}}', "null", '{"asked":"x"}', "9" * 5000, '{"left":-1e999}',
+        '{"missed":-1}', '{"missed":1' + "0" * 4000 + "}", '{"until":1e300}', '{"asked":[99999999999999999999]}',
+        STEP.replace('"numa_node":1', '"numa_node":16384'), STEP.replace('"bound":4', '"bound":-1'),
+    ],
+)  # fmt: skip
 def test_an_annotation_that_is_no_record_counts_as_none(text):
     assert read({"numakin.io/regroup": text}) == RegroupRecord()
+
+
+def test_a_group_is_left_alone_for_hours_at_most_whatever_number_of_misses_is_written_there():
+    """Two to the power of it could not be computed."""
+    record = read({"numakin.io/regroup": '{"missed":1000000}'})
+    after = ended(record, Fate.NOBODY, 1000)
+    assert 1000 < after.until <= 1000 + 4 * 3600
+    assert after.halted
 
 
 def test_a_record_is_read_as_it_was_written():
