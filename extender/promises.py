@@ -92,11 +92,16 @@ class Promises:
             return self._unrest(group)
 
     def keep(self, group: str, step: EvictionStep) -> str:
-        """Holds the room for who comes in the place of the step's pod, if it is free; why not, or empty: it is held."""
+        """Holds the room for who comes in the place of the step's pod, if it is free; why not, or empty: it is held.
+
+        Held room is looked at again until the pod is evicted: by then its node may be closed, or a pod of a higher
+        priority be there.
+        """
         with self._lock:
             self._nodes.show("")
             promise = self._nodes.group_holds.promise_to(group)
-            why = self._promise(group, step) if promise is None or promise.gone != step.uid else ""
+            held = promise is not None and promise.gone == step.uid
+            why = "" if held and self._ledger.evicted(step.uid) else self._promise(group, step)
             self._nodes.claim(self._ledger.evicted)
             return why
 
@@ -135,7 +140,7 @@ class Promises:
         if view is None or step.node in self._closed() or not self._live(step.node):
             return f"node {step.node} takes no new pods now"
         kin = self._nodes.kins((step.node,), want).planned(*step.place).of(step.node)
-        prediction = self._ledger.predicted(view, want, kin)
+        prediction = self._ledger.predicted(view.without_held((want.group,)), want, kin)
         if prediction is None or not prediction.fits or prediction.numa_nodes != NumaSet.of((step.numa_node,)):
             return f"NUMA node {step.numa_node} of {step.node} has no room for it now"
         return ""

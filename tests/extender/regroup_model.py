@@ -143,7 +143,8 @@ class Replica:
         return "" if self.view.at_rest(group) else "unrest"
 
     def keep(self, group: str, step: EvictionStep) -> str:
-        if group not in self.held and self.truth.full:
+        pod = self.view.pods.get(step.uid)
+        if self.truth.full and (group not in self.held or (pod is not None and pod.stands)):
             return "no room"
         self.held[group] = step
         return ""
@@ -170,6 +171,7 @@ class Replica:
     def evict(self, namespace: str, step: EvictionStep) -> EvictionAnswer:
         (group,) = (name for name in GROUPS if workload(name) == step.workload)
         assert self.held.get(group) == step, "an eviction is asked for without the room"
+        assert not self.truth.full, "an eviction is asked for though the room is none any more"
         if self.truth.random.random() < self.truth.lossy:
             if self.truth.random.random() < 0.5:
                 self.truth.evict(group, step)

@@ -206,6 +206,34 @@ def test_a_cordoned_node_is_not_promised(cut: Cluster):
     assert cut.promises.keep(GROUP, step()) == "node a takes no new pods now"
 
 
+LOST = {
+    "its node is closed": (
+        lambda cut: cut.apply_nodes(Changes(rows=(NodeRow("c", closed=True),))),
+        "node c takes no new pods now",
+    ),
+    "its node is gone": (lambda cut: cut.apply_nodes(Changes(gone=("c",))), "node c takes no new pods now"),
+    "another pod is there": (
+        lambda cut: tell(cut, "c", Reservation("x", "x", "", NumaSet.of((1,)), Demand(8000))),
+        "NUMA node 1 of c has no room for it now",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_room_that_is_held_is_looked_at_again_until_the_pod_is_evicted(cut: Cluster, case):
+    """A budget may refuse the eviction for a minute."""
+    happens, why = LOST[case]
+    tell(cut, "c", Reservation("x", "x", "", NumaSet.of((0,)), Demand(8000)))
+    cut.apply_nodes(Changes(rows=(NodeRow("c"),)))
+    first = step("web-0", "c", 1, there=0)
+    assert cut.promises.keep(GROUP, first) == cut.promises.keep(GROUP, first) == ""
+    assert held(cut, "c") == {1: 1000}
+    happens(cut)
+    assert cut.promises.keep(GROUP, first) == why
+    evicted(cut, "web-0", "a")
+    assert cut.promises.keep(GROUP, first) == "", "who comes needs a place all the more"
+
+
 OBSTACLES = {
     "all is well": ({}, ""),
     "no consent": ({"regroup": "never"}, "its annotation regroup.numakin.io does not say evict"),
