@@ -89,7 +89,7 @@ class Promises:
                 return "it says by itself where it may go"
             if regroup is not Regroup.EVICT_ALONE and not self._ready_beside(row):
                 return "no other pod of its workload is ready"
-            return self._unrest(group)
+            return self._unrest(group, uid)
 
     def keep(self, group: str, step: EvictionStep) -> str:
         """Holds the room for who comes in the place of the step's pod, if it is free; why not, or empty: it is held.
@@ -153,11 +153,14 @@ class Promises:
         others = (other for uid in uids if (other := self._ledger.rows.get(uid)) is not None)
         return any(other.ready and not other.leaving for other in others)
 
-    def _unrest(self, group: str) -> str:
+    def _unrest(self, group: str, uid: str) -> str:
         if self._nodes.waiting.changes.get(group):
             return "pods of its group wait for a node"
-        if any(self._ledger.evicted(uid) for uid in self._nodes.uids_of(group)):
+        uids = self._nodes.uids_of(group)
+        if any(self._ledger.evicted(member) for member in uids):
             return "a pod of its group is being deleted"
+        if any(not self._ledger.rows[member].ready for member in uids if member != uid):
+            return "another pod of its group is not ready"
         return ""
 
     def _wanted(self, row: PodRow) -> Wanted | None:

@@ -44,6 +44,9 @@ OVER_S = 420.0
 PLANNED_S = 60.0
 """How long the next plan may take after a step: it is made once the node's enforcer has reported the pod."""
 
+READY_S = 300.0
+"""How long until a step of it may be begun: once who came in the place of the pod before is ready."""
+
 LOOK_S = 1.0
 
 
@@ -68,7 +71,7 @@ class Evicting:
             raise CommandError(f"nothing to evict of {self.group}: {_why(first)}")
         version, path = self._served(), self._object()
         for answer in self._plans(most):
-            step = self._possible(answer, first=not rows)
+            step = self._chosen(answer, first=not rows)
             if step is None:
                 break
             outcome = self._step(path, step, version)
@@ -80,14 +83,24 @@ class Evicting:
     def _plans(self, most: int) -> Iterator[dict[str, Any]]:
         """As they are made, one for each step, as many as the first one had."""
         for number in range(most):
-            until = self.clock() + PLANNED_S
-            while not (answer := self._asked())["evictions"]["steps"] and number and self.clock() < until:
-                self.sleep(LOOK_S)
+            answer = self._next() if number else self._asked()
             if not answer["evictions"]["steps"]:
                 return
             yield answer
 
-    def _possible(self, answer: dict[str, Any], *, first: bool) -> dict[str, Any] | None:
+    def _next(self) -> dict[str, Any]:
+        """The plan after a step, once it may be gone on with, or that has taken too long."""
+        since, said = self.clock(), ""
+        while not _possible(steps := (answer := self._asked())["evictions"]["steps"]):
+            if self.clock() - since >= (READY_S if steps else PLANNED_S):
+                break
+            if steps and (why := steps[0]["obstacle"]) != said:
+                self.say(f"waiting: {why}")
+                said = why
+            self.sleep(LOOK_S)
+        return answer
+
+    def _chosen(self, answer: dict[str, Any], *, first: bool) -> dict[str, Any] | None:
         """The first step that may be begun. CommandError where there is none, of the first plan."""
         steps = answer["evictions"]["steps"]
         for each in steps:
@@ -202,6 +215,11 @@ class Evicting:
         if not served:
             raise CommandError("the API server does not serve pods/eviction")
         return f"{served[0].get('group', 'policy')}/{served[0].get('version', 'v1')}"
+
+
+def _possible(steps: list[dict[str, Any]]) -> bool:
+    """Whether one of them may be begun."""
+    return any(not each["obstacle"] for each in steps)
 
 
 def _record(there: dict[str, Any]) -> dict[str, Any]:

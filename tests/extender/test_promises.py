@@ -264,6 +264,16 @@ def test_no_pod_is_evicted_while_another_of_its_group_comes_or_goes(cut: Cluster
     assert cut.promises.obstacle(GROUP, "web-4") == "a pod of its group is being deleted"
 
 
+def test_no_pod_is_evicted_before_who_came_in_the_place_of_another_is_ready(cut: Cluster):
+    """Else all but one of the replicas would be starting at a time, where that takes a while."""
+    applied(cut, starting := replace(member("web-1", "a"), ready=False))
+    assert cut.promises.obstacle(GROUP, "web-4") == "another pod of its group is not ready"
+    applied(cut, replace(starting, ready=True))
+    assert cut.promises.obstacle(GROUP, "web-4") == ""
+    applied(cut, replace(member("web-4", "b"), ready=False))
+    assert cut.promises.obstacle(GROUP, "web-4") == "", "itself is no obstacle"
+
+
 def test_a_pod_that_has_gone_elsewhere_meanwhile_is_left_alone(cut: Cluster):
     assert cut.promises.obstacle(GROUP, "web-4", "a") == "it is not there any more"
 

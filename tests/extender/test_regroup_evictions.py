@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,12 @@ def up(server: ApiServer, name: str, node: str) -> None:
     server.set_phase(name, "Running", conditions=[{"type": "Ready", "status": "True"}])
 
 
-def cut(server: ApiServer, extender: Extender) -> dict[str, str]:
-    """shop: three on n1, one on n2; their uids."""
-    uids = {name: member(server, name, node) for name, (node, _) in PLACES.items()}
+def cut(server: ApiServer, extender: Extender, more: Mapping[str, tuple[str, str]] = {}) -> dict[str, str]:
+    """shop: three on n1, one on n2, and more; their uids."""
+    places = {**PLACES, **more}
+    uids = {name: member(server, name, node) for name, (node, _) in places.items()}
     for node in NODES:
-        there = [reservation(uids[name], home, milli=500) for name, (on, home) in PLACES.items() if on == node]
+        there = [reservation(uids[name], home, milli=500) for name, (on, home) in places.items() if on == node]
         extender.enforcer(node).report(machine(), *there)
     return uids
 
@@ -182,3 +183,42 @@ def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, t
         rows = evicting.carry_out()
     assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
     assert said == ["evicting pod web-3; room for the one in its place is held on NUMA node 0 of n1"]
+
+
+def test_a_person_evicts_the_next_pod_once_who_came_in_the_place_of_the_last_one_is_ready(
+    server: ApiServer, tmp_path: Path
+):
+    said: list[str] = []
+    with extending(server, tmp_path) as extender:
+        uids = cut(server, extender, {"web-4": ("n1", "0"), "web-5": ("n2", "1")})
+        until(lambda: len(extender.get("/api/v1/regroup?group=default/shop")["evictions"]["steps"]) == 2, "a plan")
+        until(lambda: record_of_status(server), "its object")
+        api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+
+        def rest(_seconds: float) -> None:
+            """The controller, kube-scheduler and the nodes work meanwhile: a newcomer is ready once that is waited for."""
+            for name in ("web-3", "web-5"):
+                if leaving(server, name):
+                    replaced(server, name)
+                    server.bind(name, "n1")
+                    server.set_phase(name, "Running")
+                    report(name)
+            if said and said[-1].startswith("waiting"):
+                assert len(evictions(server)) == 1
+                server.set_phase(evictions(server)[0], "Running", conditions=[{"type": "Ready", "status": "True"}])
+
+        def report(newcomer: str) -> None:
+            """Of both nodes: it is on n1 now."""
+            uids[newcomer] = server.get("v1", "pods", newcomer, "default")["metadata"]["uid"]
+            moved = evictions(server)
+            for node in NODES:
+                there = [
+                    reservation(uid, "0" if node == "n1" else "1", milli=500)
+                    for name, uid in uids.items()
+                    if ("n2" if name in {"web-3", "web-5"} - {*moved} else "n1") == node
+                ]
+                extender.enforcer(node, f"session-{len(moved) + 1}").report(machine(), *there)
+
+        rows = Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append, rest).carry_out()
+    assert sorted((row["pod"], row["done"]) for row in rows) == [("web-3", True), ("web-5", True)]
+    assert "waiting: another pod of its group is not ready" in said
