@@ -144,10 +144,12 @@ class ListWatch(Generic[Row]):
         except (ApiError, Unreachable, BadFrame) as bad:
             self._count(bad, progress=self.standing.events > before)
             anew = self._starts_anew(bad, self._failures)
+            if isinstance(bad, ApiError) and bad.code == GONE:
+                self._lost()
             self._revision = "" if anew else (self.standing.revision or self._revision)
             self._wait(bad)
         except Exception as bad:
-            self._revision = ""
+            self._revision = self._lost()
             self.standing = replace(self.standing, failures=self.standing.failures + 1, error=str(bad))
             raise
 
@@ -214,6 +216,11 @@ class ListWatch(Generic[Row]):
             return self.standing.revision
         if time.monotonic() - started < self._pace.watch_s / 2:
             raise Unreachable("the watch ended early, with nothing received")
+        return self._lost()
+
+    def _lost(self) -> str:
+        """Nothing can be taken up from the last revision, also where the list that is due now fails."""
+        self.standing = replace(self.standing, revision="")
         return ""
 
     def _take(self, lines: list[bytes]) -> None:

@@ -152,6 +152,20 @@ def test_a_revision_that_does_not_exist_is_listed_anew(server, view, watched):
     assert view.wholes == 2
 
 
+def test_a_list_that_is_due_stays_due_where_it_fails(server, view, watched):
+    """A watch from a revision that does not exist would be silent for its whole time once more."""
+    for number in range(9):
+        server.create_node(f"n{number}")
+    watched(Pace(Backoff(first_s=0.01), watch_s=1))
+    watching(server)
+    server.order(Answer(503), "list", "pods")
+    server.store.rewind(5)
+    view.wait(lambda view: view.wholes == 2)
+    verbs = [entry.verb for entry in server.asked if entry.verb in ("list", "watch")]
+    failed = verbs.index("list", 1)
+    assert verbs[failed : failed + 2] == ["list", "list"]
+
+
 def test_a_consumer_that_fails_gets_everything_anew(server, api):
     seen: list[Changes[PodRow]] = []
     again = threading.Event()
