@@ -9,6 +9,7 @@ from extender.state.kins import Kins
 from extender.state.node_index import changed_groups
 from extender.state.node_view import NodeView
 from numakin.placement.decide.decide import Kin
+from numakin.placement.model.demand import bounded
 
 
 class GroupMembers:
@@ -64,6 +65,6 @@ def room(want: Wanted, members: int, waiting: int, told: int = 0) -> int:
     says how many there will be (told).
     """
     if not want.opt_in.size:
-        return max(waiting, (told - members - 1) * want.whole[0].pod_demand.expected_milli)
+        return bounded(max(waiting, (told - members - 1) * want.whole[0].pod_demand.expected_milli))
     # A complete group is sent as one thousandth: 0 would mean "not set", and the node would count by itself.
-    return max(1, (want.opt_in.size - members - 1) * want.whole[0].pod_demand.expected_milli)
+    return bounded(max(1, (want.opt_in.size - members - 1) * want.whole[0].pod_demand.expected_milli))

@@ -42,7 +42,12 @@ ESTIMATED = frozenset({"cpu", "memory"})
 """What is estimated where only a cgroup's settings are known."""
 
 LARGEST_QUANTITY = 2**63 - 1
-"""Kubernetes' own bound of a quantity; also of its milli-value here."""
+"""Kubernetes' own bound of a quantity; here also of its milli-value, and of sums of quantities: Kubernetes checks each
+container by itself, and messages have no room for what several such add up to.
+"""
+
+MOST_CPUS = 1_000_000
+"""Whole CPUs of a container's own that are counted: over any node's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +73,25 @@ class Demand:
                 object.__setattr__(self, name, _bounded(getattr(self, name)))
 
     def __add__(self, other: Demand) -> Demand:
+        used = self.used_milli or other.used_milli
         return Demand(
-            cpu_milli=self.cpu_milli + other.cpu_milli,
-            memory=self.memory + other.memory,
-            memory_limit=_unless_none(self.memory_limit, other.memory_limit, int.__add__),
+            cpu_milli=_added(self.cpu_milli, other.cpu_milli),
+            memory=_added(self.memory, other.memory),
+            memory_limit=_unless_none(self.memory_limit, other.memory_limit, _added),
             hugepages=_summed(self.hugepages, other.hugepages),
             estimated=self.estimated | other.estimated,
-            used_milli=self.expected_milli + other.expected_milli if self.used_milli or other.used_milli else 0,
+            used_milli=_added(self.expected_milli, other.expected_milli) if used else 0,
         )
 
     def times(self, count: int) -> Demand:
         """Of so many that ask for the same."""
         return Demand(
-            cpu_milli=count * self.cpu_milli,
-            memory=count * self.memory,
-            memory_limit=None if self.memory_limit is None else count * self.memory_limit,
-            hugepages={size: count * amount for size, amount in self.hugepages.items()},
+            cpu_milli=bounded(count * self.cpu_milli),
+            memory=bounded(count * self.memory),
+            memory_limit=None if self.memory_limit is None else bounded(count * self.memory_limit),
+            hugepages={size: bounded(count * amount) for size, amount in self.hugepages.items()},
             estimated=self.estimated,
-            used_milli=count * self.expected_milli if self.used_milli else 0,
+            used_milli=bounded(count * self.expected_milli) if self.used_milli else 0,
         )
 
     @property
@@ -255,7 +261,13 @@ def whole_cpus_of(requests: Mapping[str, str], limits: Mapping[str, str]) -> int
     if "cpu" not in limits:
         return 0
     limit = quantity(limits["cpu"])
-    return int(limit) if limit == quantity(requests.get("cpu", limits["cpu"])) == limit.to_integral_value() else 0
+    whole = limit == quantity(requests.get("cpu", limits["cpu"])) == limit.to_integral_value()
+    return min(MOST_CPUS, int(limit)) if whole else 0
+
+
+def bounded(amount: int) -> int:
+    """A sum of quantities, at most as much as Kubernetes takes of one."""
+    return min(LARGEST_QUANTITY, amount)
 
 
 def larger(a: Demand, b: Demand) -> Demand:
@@ -282,7 +294,11 @@ def _bounded(amount: int | None) -> int | None:
 
 
 def _summed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:
-    return {size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}}
+    return {size: _added(a.get(size, 0), b.get(size, 0)) for size in {*a, *b}}
+
+
+def _added(a: int, b: int) -> int:
+    return bounded(a + b)
 
 
 def _rounded_up(number: Decimal) -> int:

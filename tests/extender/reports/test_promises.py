@@ -64,6 +64,22 @@ def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tel
     )
 
 
+def test_it_comes_whatever_others_of_its_group_ask_for(watching, server):
+    """The API server takes any number of pods that ask for as much as a quantity can be."""
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    huge = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "9P", "memory": "7Ei"}}}
+    for at in range(3):
+        server.create_pod(f"huge-{at}", annotations={"group.numakin.io": "shop"}, containers=[huge])
+    uid = bound(server, "web-1", "n1", group="shop")
+    assert enforcer.next().expect.pod == uid
+    own = [huge | {"name": f"c{at}"} for at in range(3)]
+    created = server.create_pod("own", annotations={"group.numakin.io": "shop"}, containers=own)
+    server.bind("own", "n1")
+    assert enforcer.next().expect.pod == created["metadata"]["uid"]
+
+
 def test_it_counts_the_replicas_that_there_are_now_of_its_own_workload_and_of_its_namespaces_members_there(
     watching, server
 ):
