@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.standins.patience import until
 from tests.e2e.lab import image
-from tests.e2e.lab.runtime import TOLERATES, RealRuntime, children_of
+from tests.e2e.lab.runtime import CAP_SYS_RESOURCE, TOLERATES, RealRuntime, children_of, has_capability
 
 PACKAGES = (
     "conmon", "runc", "crun", "skopeo", "containernetworking-plugins", "busybox-static", "libsqlite3-0", "libseccomp2",
@@ -59,9 +59,21 @@ nri_plugin_registration_timeout = "{registration_timeout}"
 nri_plugin_request_timeout = "{request_timeout}"
 """
 
+RUNC = "/usr/sbin/runc"
+
+UNPROTECTED_RUNC = f"""\
+#!/bin/sh
+for argument; do
+    case $before in --bundle) sed -i 's/"oomScoreAdj": *-[0-9]*/"oomScoreAdj": 0/' "$argument/config.json" ;; esac
+    before=$argument
+done
+exec {RUNC} "$@"
+"""
+"""For root that may not lower OOM scores, as Guaranteed pods have them: containerd has an option for that."""
+
 HANDLER = """\
 [crio.runtime.runtimes.{name}]
-runtime_path = "/usr/sbin/runc"
+runtime_path = "{runc}"
 runtime_type = "oci"
 runtime_root = "{folder}/runc"
 monitor_path = "/usr/bin/conmon"
@@ -92,7 +104,9 @@ class RealCrio(RealRuntime):
             socket=self.socket,
             image=image.NAME,
             pinns=self._program("pinns"),
-            handlers="".join(HANDLER.format(name=name, folder=self.folder) for name in ("runc", "kata-lab")),
+            handlers="".join(
+                HANDLER.format(name=name, folder=self.folder, runc=self._runc()) for name in ("runc", "kata-lab")
+            ),
             nri="true" if self._nri else "false",
             request_timeout=self._request_timeout,
             registration_timeout=self._registration_timeout,
@@ -100,6 +114,14 @@ class RealCrio(RealRuntime):
         if self._required_plugins is not None:
             text += VALIDATOR.format(required=json.dumps(list(self._required_plugins)), tolerates=TOLERATES)
         (self.folder / "crio.conf").write_text(text)
+
+    def _runc(self) -> str | Path:
+        if has_capability(CAP_SYS_RESOURCE):
+            return RUNC
+        path = self.folder / "unprotected-runc"
+        path.write_text(UNPROTECTED_RUNC)
+        path.chmod(0o755)
+        return path
 
     def _command(self) -> list[str | Path]:
         return [self._program("crio"), "--config", self.folder / "crio.conf", "--config-dir", ""]
