@@ -12,7 +12,7 @@ from extender.scoring.predict import predict, wanted
 from extender.state.pods import Changes, ContainerRow, PodRow
 from extender.views.explain import explain
 from numakin.placement.decide.decide import Kin
-from numakin.placement.model.demand import PodBudget
+from numakin.placement.model.demand import MOST_CPUS, PodBudget
 from numakin.placement.state.occupancy import Occupancy
 from tests.extender.machines import pod
 from tests.extender.running import machine
@@ -79,6 +79,15 @@ def test_its_enforcer_is_sent_that_it_has_a_budget_and_whose_slices_there_are(cl
     sent = expect(nomination).expect
     assert (sent.budget, sent.pod_demand.cpu_milli) == (True, 4000)
     assert [(container.name, container.slice) for container in sent.containers] == [("db", 2), ("app", 0), ("log", 0)]
+
+
+def test_more_cpus_than_a_message_can_say_are_sent_as_more_than_any_node_has(cluster: Cluster):
+    """The API server takes 5G CPUs, and a pod may name its node itself."""
+    tell(cluster, "a")
+    row = budgeted("6G", replace(DB, requests={"cpu": "5G"}, limits={"cpu": "5G"}))
+    (nomination,) = cluster.apply_pods(Changes(rows=(replace(row, node="a"),)))
+    (container,) = expect(nomination).expect.containers
+    assert container.slice == MOST_CPUS
 
 
 def test_explain_names_the_budget(cluster: Cluster):

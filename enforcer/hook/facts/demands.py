@@ -18,7 +18,7 @@ from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pod_budget import NOTHING, Own, ResourceSettings, asked_by_itself, own_resources, resized_with
 from numakin.placement.decide.request import Request
-from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, PodBudget, bounded, counted, larger, resized
+from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, PodBudget, counted, larger, resized
 from numakin.placement.optin import parsing
 from numakin.placement.optin.options import OptIn
 from numakin.placement.optin.quotas import UNLIMITED, Quota
@@ -300,8 +300,8 @@ def _total(live: tuple[Demand, ...], whole: Demand | None, changes: tuple[tuple[
     total = sum(others, first)
     if whole is None:
         return total
-    cpu = bounded(whole.cpu_milli + sum(now.cpu_milli - before.cpu_milli for before, now in changes))
-    memory = bounded(max(0, whole.memory + sum(now.memory - before.memory for before, now in changes)))
+    cpu = whole.cpu_milli + sum(now.cpu_milli - before.cpu_milli for before, now in changes)
+    memory = max(0, whole.memory + sum(now.memory - before.memory for before, now in changes))
     limit = None if total.memory_limit is None else memory
     return larger(total, replace(whole, cpu_milli=max(0, cpu), memory=memory, memory_limit=limit))
 

@@ -42,9 +42,7 @@ ESTIMATED = frozenset({"cpu", "memory"})
 """What is estimated where only a cgroup's settings are known."""
 
 LARGEST_QUANTITY = 2**63 - 1
-"""Kubernetes' own bound of a quantity; here also of its milli-value, and of sums of quantities: Kubernetes checks each
-container by itself, and messages have no room for what several such add up to.
-"""
+"""Kubernetes' own bound of a quantity; also of its milli-value here."""
 
 MOST_CPUS = 1_000_000
 """Whole CPUs of a container's own that are counted: over any node's."""
@@ -70,28 +68,28 @@ class Demand:
         """What several ask for together may be over Kubernetes' own bound, and over what a report can say."""
         if max(self.cpu_milli, self.memory, self.memory_limit or 0, self.used_milli) > LARGEST_QUANTITY:
             for name in ("cpu_milli", "memory", "memory_limit", "used_milli"):
-                object.__setattr__(self, name, _bounded(getattr(self, name)))
+                amount = getattr(self, name)
+                object.__setattr__(self, name, None if amount is None else bounded(amount))
 
     def __add__(self, other: Demand) -> Demand:
-        used = self.used_milli or other.used_milli
         return Demand(
-            cpu_milli=_added(self.cpu_milli, other.cpu_milli),
-            memory=_added(self.memory, other.memory),
-            memory_limit=_unless_none(self.memory_limit, other.memory_limit, _added),
+            cpu_milli=self.cpu_milli + other.cpu_milli,
+            memory=self.memory + other.memory,
+            memory_limit=_unless_none(self.memory_limit, other.memory_limit, int.__add__),
             hugepages=_summed(self.hugepages, other.hugepages),
             estimated=self.estimated | other.estimated,
-            used_milli=_added(self.expected_milli, other.expected_milli) if used else 0,
+            used_milli=self.expected_milli + other.expected_milli if self.used_milli or other.used_milli else 0,
         )
 
     def times(self, count: int) -> Demand:
         """Of so many that ask for the same."""
         return Demand(
-            cpu_milli=bounded(count * self.cpu_milli),
-            memory=bounded(count * self.memory),
-            memory_limit=None if self.memory_limit is None else bounded(count * self.memory_limit),
+            cpu_milli=count * self.cpu_milli,
+            memory=count * self.memory,
+            memory_limit=None if self.memory_limit is None else count * self.memory_limit,
             hugepages={size: bounded(count * amount) for size, amount in self.hugepages.items()},
             estimated=self.estimated,
-            used_milli=bounded(count * self.expected_milli) if self.used_milli else 0,
+            used_milli=count * self.expected_milli if self.used_milli else 0,
         )
 
     @property
@@ -266,7 +264,7 @@ def whole_cpus_of(requests: Mapping[str, str], limits: Mapping[str, str]) -> int
 
 
 def bounded(amount: int) -> int:
-    """A sum of quantities, at most as much as Kubernetes takes of one."""
+    """What several ask for together, at most the largest quantity."""
     return min(LARGEST_QUANTITY, amount)
 
 
@@ -289,16 +287,8 @@ def _unless_none(a: int | None, b: int | None, combine: Callable[[int, int], int
     return None if a is None or b is None else combine(a, b)
 
 
-def _bounded(amount: int | None) -> int | None:
-    return None if amount is None else min(amount, LARGEST_QUANTITY)
-
-
 def _summed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:
-    return {size: _added(a.get(size, 0), b.get(size, 0)) for size in {*a, *b}}
-
-
-def _added(a: int, b: int) -> int:
-    return bounded(a + b)
+    return {size: bounded(a.get(size, 0) + b.get(size, 0)) for size in {*a, *b}}
 
 
 def _rounded_up(number: Decimal) -> int:

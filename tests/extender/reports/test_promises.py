@@ -74,10 +74,10 @@ def test_it_comes_whatever_others_of_its_group_ask_for(watching, server):
         server.create_pod(f"huge-{at}", annotations={"group.numakin.io": "shop"}, containers=[huge])
     uid = bound(server, "web-1", "n1", group="shop")
     assert enforcer.next().expect.pod == uid
-    own = [huge | {"name": f"c{at}"} for at in range(3)]
-    created = server.create_pod("own", annotations={"group.numakin.io": "shop"}, containers=own)
+    three = [huge | {"name": f"c{at}"} for at in range(3)]
+    pod = server.create_pod("own", annotations={"group.numakin.io": "shop"}, containers=three)
     server.bind("own", "n1")
-    assert enforcer.next().expect.pod == created["metadata"]["uid"]
+    assert enforcer.next().expect.pod == pod["metadata"]["uid"]
 
 
 def test_it_counts_the_replicas_that_there_are_now_of_its_own_workload_and_of_its_namespaces_members_there(

@@ -8,20 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numakin.placement.model.demand import (
-    LARGEST_QUANTITY,
-    Demand,
-    from_cgroup,
-    from_resources,
-    of_pod,
-    own_resources,
-    quantity,
-)
+from numakin.placement.model.demand import Demand, from_cgroup, from_resources, of_pod, own_resources, quantity
 from numakin.placement.model.errors import BadQuantity
 
 GIB = 1 << 30
-
-LARGEST = Demand(LARGEST_QUANTITY, LARGEST_QUANTITY, LARGEST_QUANTITY, {GIB: LARGEST_QUANTITY})
 
 
 @pytest.mark.parametrize(
@@ -110,7 +100,7 @@ def test_hugepages_are_not_estimated():
 
 def test_what_several_ask_for_together_is_at_most_the_largest_quantity():
     largest = 2**63 - 1
-    each = Demand(largest, largest, largest, used_milli=largest)
+    each = Demand(largest, largest, largest, {GIB: largest}, used_milli=largest)
     for together in (each + each, each.times(3), of_pod([each] * 3)):
         assert together == each
     assert Demand(1, largest, None).times(2) == Demand(2, largest, None)
@@ -200,9 +190,3 @@ LIMITS = {"cpu": "2", "memory": "4Gi"}
 def test_what_a_pod_s_own_resources_name_goes_before_its_containers_sum(containers, requests, limits, expected):
     own = own_resources(containers, requests, limits)
     assert (own.cpu_milli, own.memory) == expected
-
-
-@pytest.mark.parametrize("huge", [of_pod([LARGEST] * 3), LARGEST.times(3), of_pod([], [(LARGEST, True)] * 3)])
-def test_what_several_containers_ask_for_is_bounded_as_what_one_may(huge):
-    """The API server checks each by itself, and no message has room for their sum."""
-    assert huge == LARGEST
