@@ -16,7 +16,7 @@ from extender.kube.objects.told_kinds import ToldKind
 from extender.kube.watch import ListWatch, Pace
 from extender.state.pods import Changes
 from extender.state.told_groups import ToldRow
-from numakin.process.threads import IDLE, Backoff, Threads
+from numakin.process.threads import IDLE, Backoff, Threads, running
 
 AGAIN_S = 300.0
 """Until the API server is asked again for what it did not have: a definition may be installed later."""
@@ -76,8 +76,7 @@ class OptionalKinds:
         watch = ListWatch(
             self._api, kind.resource(), lambda changes: self._deliver(kind.kind, changes), pace, threads=self._threads
         )
-        self._watches[kind.kind] = watch
-        watch.start()
+        self._watches[kind.kind] = running(watch)
 
     def _served(self) -> Iterator[str]:
         """The paths of those kinds that the API server has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from extender.state.told_groups import ToldReplicas, ToldRow, ToldSizes, sized_b
 from lab.standins.apiserver import ApiServer
 from lab.standins.patience import until
 from numakin.placement.model.demand import Demand
+from numakin.process.threads import Failure, Threads
 from tests.extender.kube.objects.defined import BUILT_IN, defined
 from tests.supervised import threads
 
@@ -195,3 +197,22 @@ class TestWatching:
         until(lambda: [changes.rows for name, changes in told if name == kind.kind and changes.rows], "what it says")
         ((row,),) = (changes.rows for name, changes in told if name == kind.kind and changes.rows)
         assert row.sizes == {"jobsets.jobset.x-k8s.io ns/train": 3}
+
+    def test_a_watch_whose_thread_the_system_did_not_start_is_begun_the_next_time(
+        self, server: ApiServer, api: Api, monkeypatch: pytest.MonkeyPatch
+    ):
+        """As where a crowd of connections has all threads that the pod may have."""
+        kind, start, failures = OF[told_groups.COSCHEDULED], threading.Thread.start, list[Failure]()
+        server.define(defined(kind))
+
+        def refused(thread: threading.Thread) -> None:
+            if kind.path in thread.name and not failures:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        kinds = OptionalKinds(api, [kind], lambda *_told: None, threads=Threads(failures.append))
+        kinds.start()
+        server.wait_for("watches", 1, resource=kind.plural)
+        kinds.stop()
+        assert [str(failure.error) for failure in failures] == ["can't start new thread"]
