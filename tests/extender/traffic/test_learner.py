@@ -119,7 +119,8 @@ def test_who_asks_about_a_pod_is_told_why_it_is_a_member_of_its_group(extender: 
     reporting = enforcers(extender, uids)
     talk(reporting, uids)
     until(lambda: len(edges(extender)) == 2, "the graph is known")
-    extender.scores(asked(created(server, "redis-2")))
+    replica, group = asked(created(server, "redis-2")), "/api/v1/group?group=default/auto-cart"
+    until(lambda: extender.scores(replica) and extender.ask("GET", group)[0] == 200, "the extender to know of the pod")
     decision = pb.DecisionRecord(
         pod=uids["cart-1"], namespace="default", pod_name="cart-1", container="c", container_name="main",
         event="create", outcome=pb.UNPROMISED,
@@ -133,7 +134,7 @@ def test_who_asks_about_a_pod_is_told_why_it_is_a_member_of_its_group(extender: 
         until(lambda answer=answer, kin=kin: answer()[1].get("membership") == why + kin, f"{pod} is told of")
         told = ask("explain", pod, "-n", "default", f"--extender=http://{extender.web_address}")
         assert why + kin in " ".join(told.out.split())
-    story = extender.get("/api/v1/group?group=default/auto-cart")
+    story = extender.get(group)
     assert {"workload": "default/Deployment/redis", "reason": (why + "cart").partition(": ")[2]} in story["reasons"]
 
 
