@@ -285,6 +285,7 @@ class Cluster:
             )  # fmt: skip
         planned = waiting.planned()
         with self._lock:
+            planned = planned.followed(waiting.before, self._nodes.assumed_at)
             pods = self._nodes.waiting
             current = {
                 group: {uid: place for uid, place in places.items() if (pod := pods.get(uid)) and not pod.holds_nothing}

@@ -310,6 +310,18 @@ class NodeTable:
     def held(self, pod: str) -> Assumption | None:
         return self._held.get(pod)
 
+    def assumed_at(self, pod: str) -> NumaPlace | None:
+        """Where room is held for the pod itself, a try of its gang too; None where it is on several NUMA nodes."""
+        held = self._held.get(pod)
+        if held is None or len(held.numa_nodes) != 1:
+            return None
+        return NumaPlace(held.node, *held.numa_nodes)
+
+    def tried(self) -> dict[str, NumaPlace]:
+        """By uid where the pods of gangs would be that are being tried: those that would be on one NUMA node each."""
+        pods = (pod for pods in self._private.values() for pod in pods)
+        return {pod: place for pod in pods if (place := self.assumed_at(pod)) is not None}
+
     def assumptions(self) -> list[Assumption]:
         return list(self._held.values())
 

@@ -31,10 +31,29 @@ class PlannedGroups(NamedTuple):
     places: Mapping[str, Mapping[str, NumaPlace]]
     to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]]
 
+    def followed(self, before: Mapping[str, NumaPlace], now: Callable[[str], NumaPlace | None]) -> PlannedGroups:
+        """Without the plans of groups of which a pod was placed elsewhere meanwhile: these are planned as before until
+        the next plan, which counts that pod. before: by uid. now: where a pod is.
+        """
+        left = {
+            group
+            for group, places in self.places.items()
+            if any((here := now(uid)) is not None and here != place for uid, place in places.items())
+        }
+        if not left:
+            return self
+        still = {
+            group: {uid: before[uid] for uid in self.places[group] if uid in before and now(uid) is None}
+            for group in left
+        }
+        to_come = {group: places for group, places in self.to_come.items() if group not in left}
+        return PlannedGroups({**self.places, **still}, to_come)
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingGroups:
     """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
+    tried: where those would be whose gangs are being tried, by uid: for their own group they are there.
     members: by group how many are on each NUMA node that they will stay on, and totals: in all. leaving: what each of
     those asks for that are on cordoned nodes, and about to come again. nodes: where each group has members, at all.
     sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room that
@@ -44,6 +63,7 @@ class WaitingGroups:
 
     pods: Mapping[str, WaitingPod]
     assumed: Collection[str]
+    tried: Mapping[str, NumaPlace]
     members: Mapping[str, Counter[NumaPlace]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
@@ -88,11 +108,19 @@ class WaitingGroups:
             for place, demand in holds.held(group, settled).items():
                 cpu, memory = held.get(place, (0, 0))
                 held[place] = cpu + demand.expected_milli, memory + demand.memory
+        tried = {uid: place for uid, place in nodes.tried().items() if uid in pods and not pods[uid].holds_nothing}
+        members = {group: nodes.members_by_place(group) for group in groups}
+        totals = {group: nodes.groups.total(group) for group in groups}
+        for uid, place in tried.items():
+            if (group := pods[uid].group) in members:
+                members[group][place] += 1
+                totals[group] += 1
         return cls(
             pods=pods,
             assumed={uid for uid in pods if settled(uid)},
-            members={group: nodes.members_by_place(group) for group in groups},
-            totals={group: nodes.groups.total(group) for group in groups},
+            tried=tried,
+            members=members,
+            totals=totals,
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
             leaving={
                 group: [
@@ -133,10 +161,14 @@ class WaitingGroups:
         comings = self._comings()
         packed = pack(comings, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before)
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
+        for uid, place in self.tried.items():
+            if (group := self.pods[uid].group) in places:
+                places[group][uid] = place
         to_come: dict[str, dict[str, list[NumaPlace]]] = {}
         for coming in comings:
             found = packed.get(coming.group, {})
-            mine = self._of_whole_gangs({pod.uid: found.get(pod.uid) for pod in coming.pods})
+            planned = {pod.uid: found.get(pod.uid) for pod in coming.pods}
+            mine = self._of_whole_gangs({**places[coming.group], **planned})
             if self._with_members(coming.group, mine or found):
                 places[coming.group] = mine
                 to_come[coming.group] = _by_workload(coming.later, found)
@@ -164,7 +196,7 @@ class WaitingGroups:
 
     def _coming(self, group: str, pods: list[tuple[str, WaitingPod]]) -> Coming | None:
         """None where there is nothing to plan: a first pod of which nothing follows goes where most can follow."""
-        to_come = [(uid, pod) for uid, pod in pods if uid not in self.assumed]
+        to_come = [(uid, pod) for uid, pod in pods if uid not in self.assumed and uid not in self.tried]
         free = [(uid, pod) for uid, pod in to_come if not pod.own_terms]
         here = self.members[group]
         workloads = {*(pod.workload for _, pod in free), *(each.workload for each in self.to_come[group])}

@@ -33,7 +33,9 @@ from extender.views.explain import explain
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.gang import GangPod, try_gang
 from lab.standins.scheduler.scheduler import Scheduler
+from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Reservation
 from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import machine
@@ -84,6 +86,11 @@ def occupied(cluster: Cluster) -> dict[str, list[str]]:
     """By node who holds room there, as others find it."""
     _ = cluster.figures()
     return {node: held for node in NODES if (held := sorted(reservations_of(cluster, node)))}
+
+
+def others(numa_node: int, cpus: int) -> Reservation:
+    """CPUs of who has not opted in."""
+    return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(1000 * cpus))
 
 
 def bind(cluster: Cluster, row: PodRow, node: str) -> None:
@@ -281,6 +288,27 @@ def test_no_room_is_held_for_the_waiting_pods_of_a_gang_that_was_given_up(cluste
 def test_nor_for_a_gang_of_which_not_all_fit(cluster: Cluster, clock: Clock):
     others = gang(2, name="small")
     assert waits(cluster, clock, *gang(13), *others) == {"default/small": 8_000}
+
+
+@pytest.mark.parametrize("asked_before", [1, 2])
+def test_a_gang_that_is_planned_while_it_is_tried_is_together(cluster: Cluster, asked_before: int):
+    """Its first pods are where there was room; another with more is free by the time it is planned."""
+    full = [others(0, 8), others(1, 8)]
+    for node in NODES:
+        tell(cluster, node, *([others(0, 1), full[1]] if node == "a" else full))
+    rows = gang(3, cpu="2")
+    cluster.apply_pods(Changes(rows=tuple(rows)))
+    for at, row in enumerate(rows):
+        if at == asked_before:
+            tell(cluster, "a", others(0, 1), generation=2)
+            cluster.reserve()
+        asked = cluster.wanted(row)
+        assert asked is not None
+        scores(cluster, asked, *NODES)
+    bind(cluster, rows[0], "a")
+    homes = {name: home for name, home in reservations_of(cluster, "a").items() if "train" in name}
+    assert len(homes) == 3
+    assert {*homes.values()} == {"0"}
 
 
 def test_a_gang_that_is_tried_between_the_questions_about_a_group_does_not_take_it_apart(
