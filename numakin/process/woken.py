@@ -40,6 +40,10 @@ class WokenThread:
             return IDLE
         self._woken.clear()
         began = time.monotonic()
-        self._due_s = self._work()
+        try:
+            self._due_s = self._work()
+        except BaseException:
+            self.wake()  # what it was woken for is still to be done
+            raise
         self._thread.stopping.wait((time.monotonic() - began) * (1 / self._share - 1))
         return None

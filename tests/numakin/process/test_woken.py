@@ -52,6 +52,23 @@ def test_the_first_round_may_be_due_by_itself_and_each_says_when_the_next_is(thr
     thread.stop(PATIENCE_S)
 
 
+def test_what_a_failed_round_was_woken_for_is_done_by_the_next(threads: Threads, failures: "Queue[Failure]") -> None:
+    rounds: Queue[int] = Queue()
+    outcomes = iter([True, False])
+
+    def work() -> None:
+        if next(outcomes):
+            raise OSError("the first")
+        rounds.put(1)
+
+    thread = WokenThread("t", work, share=WHOLE, threads=threads)
+    thread.start()
+    thread.wake()
+    assert str(failures.get(timeout=PATIENCE_S).error) == "the first"
+    rounds.get(timeout=PATIENCE_S)
+    thread.stop(PATIENCE_S)
+
+
 def test_what_wakes_it_during_a_round_is_followed_by_one_more_however_often(threads: Threads) -> None:
     rounds: Queue[int] = Queue()
     go = threading.Semaphore(0)
