@@ -38,6 +38,9 @@ ASKED_FOR_S = 60.0
 AGAIN_S = 5.0
 """How long an eviction that a budget does not allow is asked for, and the first wait, doubled each time."""
 
+GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+"""What the API server answers of a pod that is no more, or whose name another one has by now."""
+
 OVER_S = 420.0
 """How long a step may take: the extender gives its room back after 300 s."""
 
@@ -175,7 +178,7 @@ class Evicting:
         self.sleep(SETTLE_S)
 
     def _evict(self, namespace: str, step: dict[str, Any], version: str) -> str:
-        """Why not; empty: it was."""
+        """Why not; empty: it was. Where an answer was lost, a pod that is gone was evicted."""
         path = f"/api/v1/namespaces/{namespace}/pods/{step['pod']}/eviction"
         body = json.dumps(
             {
@@ -185,14 +188,22 @@ class Evicting:
                 "deleteOptions": {"preconditions": {"uid": step["uid"]}},
             }
         ).encode()
-        until, wait_s = self.clock() + ASKED_FOR_S, AGAIN_S
+        until, wait_s, lost = self.clock() + ASKED_FOR_S, AGAIN_S, False
         while True:
-            answer = self.api.request("POST", path, None, body)
-            if answer.status < HTTPStatus.BAD_REQUEST:
-                return ""
-            if answer.status != HTTPStatus.TOO_MANY_REQUESTS or self.clock() + wait_s > until:
-                return _because(answer)
-            self.say(f"not yet: {_because(answer)}; again in {wait_s:.0f} s")
+            late = self.clock() + wait_s > until
+            try:
+                answer = self.api.request("POST", path, None, body)
+            except Unanswered as none:
+                if late:
+                    raise
+                lost, why = True, str(none)
+            else:
+                if answer.status < HTTPStatus.BAD_REQUEST or (lost and answer.status in GONE):
+                    return ""
+                why = _because(answer)
+                if answer.status != HTTPStatus.TOO_MANY_REQUESTS or late:
+                    return why
+            self.say(f"not yet: {why}; again in {wait_s:.0f} s")
             self.sleep(wait_s)
             wait_s *= 2
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.standins.apiserver import ApiServer
-from lab.standins.apiserver.faults import Answer
+from lab.standins.apiserver.faults import Answer, Cut
 from lab.standins.patience import until
 from numakin.kubectl.apiserver import connect
 from numakin.kubectl.evicting import Evicting
@@ -183,6 +183,31 @@ def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, t
         rows = evicting.carry_out()
     assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
     assert said == ["evicting pod web-3; room for the one in its place is held on NUMA node 0 of n1"]
+
+
+@pytest.mark.parametrize("carried_out", [False, True])
+def test_a_person_s_eviction_whose_answer_is_lost_is_asked_for_again(
+    server: ApiServer, tmp_path: Path, *, carried_out: bool
+):
+    """carried_out: the pod was evicted all the same."""
+    said: list[str] = []
+    with extending(server, tmp_path) as extender:
+        cut(server, extender)
+        until(lambda: extender.get("/api/v1/regroup?group=default/shop")["evictions"]["steps"], "a plan")
+        until(lambda: record_of_status(server), "its object")
+        api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+        server.order(Cut(), "create", "pods/eviction")
+
+        def rest(_seconds: float) -> None:
+            """The controller and kube-scheduler work meanwhile."""
+            lost = bool(said) and "no answer" in said[-1] and not leaving(server, "web-3")
+            if leaving(server, "web-3") or (lost and carried_out):
+                replaced(server, "web-3")
+                up(server, "web-3", "n1")
+
+        rows = Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append, rest).carry_out()
+    assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
+    assert any("no answer" in line for line in said)
 
 
 def test_a_person_evicts_the_next_pod_once_who_came_in_the_place_of_the_last_one_is_ready(
