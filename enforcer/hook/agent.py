@@ -322,6 +322,16 @@ class Agent:
     def _ended(self, pod: nri.PodSandbox, container: str) -> list[nri.ContainerUpdate]:
         """What the end of the container with this id changes for others."""
         ledger = self.ledger
+        self._forget(pod, container)
+        before = ledger.occupancy
+        ledger.occupancy = before.without_allocation(container).without_reservation(container)
+        if ledger.occupancy is not before:
+            log.debug("container stopped", pod=f"{pod.namespace}/{pod.name}", id=container[:12])
+        return self._freed(before, [container])
+
+    def _forget(self, pod: nri.PodSandbox, container: str) -> None:
+        """All that is kept of the container with this id but the room that it takes."""
+        ledger = self.ledger
         ledger.residents.gone(container)
         ledger.requests.pop(container, None)
         ledger.narrows_no_more(container)
@@ -329,11 +339,6 @@ class Agent:
         ledger.records.forget(container)
         self.read_back.ended(container)
         self._unclaimed.discard(container)
-        before = ledger.occupancy
-        ledger.occupancy = before.without_allocation(container).without_reservation(container)
-        if ledger.occupancy is not before:
-            log.debug("container stopped", pod=f"{pod.namespace}/{pod.name}", id=container[:12])
-        return self._freed(before, [container])
 
     def _freed(self, before: Occupancy, containers: Iterable[str]) -> list[nri.ContainerUpdate]:
         """What it changes for others that these containers, which that occupancy may have, are not there any more."""
@@ -348,13 +353,17 @@ class Agent:
         ledger, before = self.ledger, self.ledger.occupancy
         if not ledger.sandboxes.ended(pod):
             return
-        ledger.end_pod(pod)
-        self.creations.forget(pod.uid)
-        live = [  # of which no StopContainer has come yet
+        placed = (
             container
             for key in before.directory.by_pod.get(pod.uid, ())
             for container in before.directory.by_reservation.get(key, ())
-        ]
+        )
+        # Of some no StopContainer ever comes: CRI-O sends none of a creation that another plugin undid.
+        live = [*dict.fromkeys((*ledger.residents.of_pod(pod.uid), *placed))]
+        for container in live:
+            self._forget(pod, container)
+        ledger.end_pod(pod)
+        self.creations.forget(pod.uid)
         self.moves.take_along(self._freed(before, live))
 
     # The observer's messages

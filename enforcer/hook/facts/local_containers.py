@@ -80,6 +80,12 @@ class LocalContainers:
         """The ids of those that have opted in; a pod may leave out one of its containers."""
         return [key for key, container in self.now().items() if container.move]
 
+    def of_pod(self, pod: str) -> list[str]:
+        """The ids of the containers of the pod with this uid."""
+        met = (key for key, (sandbox, _) in self._met.items() if sandbox.uid == pod)
+        known = (key for key, container in self._known.items() if container.pod == pod)
+        return [*dict.fromkeys((*met, *known))]
+
     def changes(self) -> tuple[list[local.LocalContainer], list[str]]:
         """The containers that are new or changed since the last call, and the ids of those that have gone."""
         known = self.now()

@@ -38,6 +38,20 @@ def test_the_end_of_an_old_sandbox_leaves_the_pods_new_one_alone(world: World) -
     assert not world.agent.occupancy.reservations
 
 
+def test_nothing_is_kept_of_creations_that_another_plugin_undid(world: World) -> None:
+    """Of which CRI-O tells no end but their sandbox's."""
+    for number in range(3):
+        pod = member(f"p{number}")
+        world.agent.run_pod_sandbox(pod)
+        world.agent.create_container(pod, container(f"c{number}"))
+        world.agent.stop_pod_sandbox(pod)
+    agent = world.agent
+    assert not agent.residents.now()
+    assert not agent.ledger.requests
+    assert not agent.records.latest()
+    assert not agent.occupancy.allocations
+
+
 class TestWithoutASandboxsEnd:
     """Which containerd does not tell of sandboxes that it recovered at its own start."""
 
