@@ -30,9 +30,9 @@ SEEN = CACHE / "seen-of-failed"
 MOST = 10
 """Files: what their tests share fails for all of them. Where more failed, it is no matter of what ran beside them."""
 
-TOO_BUSY = 8.0
+TOO_BUSY = 6.0
 """Load average of the last minute, by CPU, when a test failed: above, that it passes alone proves nothing against it. A run
-of all tests makes 3 by itself, and a compiler beside it 2 more.
+of all tests makes 3 by itself, a compiler beside it 2 more, and CPUs that are half as fast twice of that.
 """
 
 MOST_WHY = 300
