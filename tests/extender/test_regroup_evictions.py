@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,13 +166,19 @@ def test_another_replica_goes_on_after_a_crash_in_the_middle(server: ApiServer, 
             assert evictions(server) == ["web-3"]
 
 
+def a_person(server: ApiServer, extender: Extender, folder: Path, said: list[str]) -> Evicting:
+    """With kubectl numakin, once there is a plan and its object."""
+    until(lambda: extender.get("/api/v1/regroup?group=default/shop")["evictions"]["steps"], "a plan")
+    until(lambda: record_of_status(server), "its object")
+    api = connect(str(server.kubeconfig(folder / "admin")), "")
+    return Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append)
+
+
 def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, tmp_path: Path):
     said: list[str] = []
     with extending(server, tmp_path) as extender:
         cut(server, extender)
-        until(lambda: extender.get("/api/v1/regroup?group=default/shop")["evictions"]["steps"], "a plan")
-        until(lambda: record_of_status(server), "its object")
-        api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+        evicting = a_person(server, extender, tmp_path, said)
 
         def rest(_seconds: float) -> None:
             """The controller and kube-scheduler work meanwhile."""
@@ -179,8 +186,7 @@ def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, t
                 replaced(server, "web-3")
                 up(server, "web-3", "n1")
 
-        evicting = Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append, rest)
-        rows = evicting.carry_out()
+        rows = replace(evicting, sleep=rest).carry_out()
     assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
     assert said == ["evicting pod web-3; room for the one in its place is held on NUMA node 0 of n1"]
 
@@ -193,9 +199,7 @@ def test_a_person_s_eviction_whose_answer_is_lost_is_asked_for_again(
     said: list[str] = []
     with extending(server, tmp_path) as extender:
         cut(server, extender)
-        until(lambda: extender.get("/api/v1/regroup?group=default/shop")["evictions"]["steps"], "a plan")
-        until(lambda: record_of_status(server), "its object")
-        api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+        evicting = a_person(server, extender, tmp_path, said)
         server.order(Cut(), "create", "pods/eviction")
 
         def rest(_seconds: float) -> None:
@@ -205,7 +209,7 @@ def test_a_person_s_eviction_whose_answer_is_lost_is_asked_for_again(
                 replaced(server, "web-3")
                 up(server, "web-3", "n1")
 
-        rows = Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append, rest).carry_out()
+        rows = replace(evicting, sleep=rest).carry_out()
     assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
     assert any("no answer" in line for line in said)
 
