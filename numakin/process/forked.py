@@ -79,15 +79,19 @@ def cpu_s(pid: int) -> float:
 
 
 def forked(program: Program, descriptors: Collection[int], variables: Mapping[str, str]) -> Forked:
-    """Starts a process that has these descriptors beside the standard ones, and these variables in its environment."""
+    """Starts a process that has these descriptors beside the standard ones, and these variables in its environment.
+    OSError: the system has no room for one more.
+    """
     # What there is by now is left alone by the garbage collectors of both, which would write to every page of it.
     gc.freeze()
     # A signal that came before the new process is on its own would be written to the supervisor's socket.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    pid = os.fork()
-    if pid == 0:
-        _live(program, descriptors, variables, mask)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _live(program, descriptors, variables, mask)
+    finally:  # of the supervisor alone: the new process never returns
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return Forked(pid)
 
 

@@ -69,8 +69,14 @@ class Child:
     pulse: Pulse = field(default_factory=Pulse)
 
     def start(self) -> None:
+        """Or later, where the system has no room for one more process now: the other one is not to end for that."""
         variables = {SUPERVISOR: str(os.getpid()), PULSE: str(self.pulse.descriptor)}
-        self.process = forked(self.program, (*self.descriptors, self.pulse.descriptor), variables)
+        try:
+            self.process = forked(self.program, (*self.descriptors, self.pulse.descriptor), variables)
+        except OSError as error:
+            self._wait(min(LONGEST_WAIT_S, self.wait_s * 2))
+            log.warning("a process can't be started now", process=self.name, error=error, wait_s=self.wait_s)
+            return
         self.pulse.started()
         self.started = time.monotonic()
 
@@ -86,10 +92,12 @@ class Child:
 
     def died(self, status: int) -> None:
         lived = time.monotonic() - self.started
-        self.wait_s = FIRST_WAIT_S if lived > LONGEST_WAIT_S else min(LONGEST_WAIT_S, self.wait_s * 2)
-        self.due = time.monotonic() + self.wait_s
+        self._wait(FIRST_WAIT_S if lived > LONGEST_WAIT_S else min(LONGEST_WAIT_S, self.wait_s * 2))
         self.process = None
         log.warning("a process ended and is started again", process=self.name, status=status, wait_s=self.wait_s)
+
+    def _wait(self, seconds: float) -> None:
+        self.wait_s, self.due = seconds, time.monotonic() + seconds
 
 
 def supervise(first: Child, observer: Child, run_dir: Path, *, launched: bool) -> int:

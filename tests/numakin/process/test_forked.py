@@ -1,9 +1,11 @@
 """A program in a process of its own, forked from this one, as an operator and its supervisor see it."""
 
 import os
+import resource
 import select
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from lab.standins.patience import PATIENCE_S
 from numakin.process.forked import Program, forked
 from numakin.process.signals import received
+from numakin.process.supervisor import Child
 from tests.numakin.process.forking import started, written
 
 pytestmark = pytest.mark.alone
@@ -91,3 +94,25 @@ def test_who_waits_too_short_is_told_that_it_still_runs() -> None:
     finally:
         process.send(signal.SIGKILL)
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+NOBODY = 65_533
+"""A user whom no limit of processes is lifted for, and who has no others here."""
+
+
+def test_one_that_the_system_has_no_room_for_is_started_later_and_signals_still_arrive() -> None:
+    def main(out: int) -> int:
+        if os.geteuid() == 0:
+            os.setuid(NOBODY)
+        child, most = Child("tried", Program("numakin-tried", (), lambda _arguments: 0)), resource.RLIMIT_NPROC
+        resource.setrlimit(most, (0, limit := resource.getrlimit(most)[1]))
+        child.start()
+        waits = child.process is None and child.due > time.monotonic()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        resource.setrlimit(most, (limit, limit))
+        child.start()
+        ended = child.process.wait(PATIENCE_S) if child.process is not None else "not started"
+        os.write(out, f"{waits} {len(blocked)} {ended}".encode())
+        return 0
+
+    assert written(main) == b"True 0 0"
