@@ -47,12 +47,12 @@ class MachineWatch:
         self._polls += 1
         try:
             lists = self._read_lists()
-            memory = self._read_memory() if self._polls % MEMORY_EVERY == 0 else self._memory
+            due = self._polls % MEMORY_EVERY == 0 or lists != self._lists
+            memory = self._read_memory() if due else self._memory
         except MachineError:
             return False
-        changed = lists != self._lists or not _alike(self._memory, memory)
-        if changed:
-            self._lists, self._memory, self._settling = lists, self._read_memory(), SETTLING
+        if lists != self._lists or not _alike(self._memory, memory):
+            self._lists, self._memory, self._settling = lists, memory, SETTLING
             return True
         settling, self._settling = self._settling > 0, max(0, self._settling - 1)
         return settling

@@ -54,6 +54,16 @@ def test_what_can_not_be_read_for_a_moment_is_no_change(sysfs: Path) -> None:
     assert not any(polls(watch, MEMORY_EVERY))
 
 
+def test_a_change_is_noticed_once_the_memory_of_a_numa_node_that_is_going_can_be_read(sysfs: Path) -> None:
+    watch = MachineWatch(sysfs)
+    before = (sysfs / MEMINFO).read_text()
+    switch_cpus(sysfs, CpuSet.parse("0-79"))
+    (sysfs / MEMINFO).write_text("")
+    assert not watch.changed()
+    (sysfs / MEMINFO).write_text(before)
+    assert watch.changed()
+
+
 def test_a_change_that_could_not_be_taken_is_reported_again(sysfs: Path) -> None:
     watch = MachineWatch(sysfs)
     switch_cpus(sysfs, CpuSet.parse("0-79"))
