@@ -1,5 +1,5 @@
 """What the enforcer's port serves: /metrics for Prometheus, /healthz and /readyz for the kubelet, the node's traffic as
-JSON for `numakin-enforcer top` and `record`.
+JSON for `numakin-enforcer top` and `record`, which ask from the same machine or pod.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from functools import partial
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -37,11 +38,14 @@ def _app(health: Health) -> App:
         if path == "/metrics":
             page: Iterable[bytes] = metrics(environ, start)
             return page
-        if path in PAGES and health.watching is not None:
+        here = ip_address(environ["REMOTE_ADDR"]).is_loopback
+        if path in PAGES and here and health.watching is not None:
             return _json(PAGES[path](health.watching.view, environ.get("QUERY_STRING", "")), start)
         answers = {"/healthz": (True, "ok"), "/readyz": health.ready} | dict.fromkeys(PAGES, NOBODY_WATCHES)
         if path not in answers:
             good, text, status = False, "not found: try /metrics, /healthz, /readyz, /api/v1/traffic", "404 Not Found"
+        elif path in PAGES and not here:
+            good, text, status = False, NOT_FROM_ELSEWHERE, "403 Forbidden"
         else:
             good, text = answers[path]
             status = "200 OK" if good else "503 Service Unavailable"
@@ -62,6 +66,10 @@ PAGES: dict[str, Callable[[TrafficView, str], dict[str, Any]]] = {
     "/api/v1/windows": lambda view, query: windows(view, _since(query)),
 }
 
+
+NOT_FROM_ELSEWHERE = "who talks to whom is told by 127.0.0.1 alone: ask in the enforcer's own pod, or on its machine"
+"""Any pod may reach the port, and what it shows of the tenants' pods the extender shows to those alone who may see it.
+"""
 
 NOBODY_WATCHES = False, "traffic is not watched: not yet, or never with --observe off"
 

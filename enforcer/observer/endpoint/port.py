@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from socketserver import ThreadingMixIn
@@ -14,6 +16,11 @@ log = Log("observer.port")
 
 ROUND_S = 0.5
 """A round waits so long for a request, in seconds."""
+
+MOST_CONNECTIONS = 64
+"""At one time; Prometheus and the kubelet's probes have three or four. For one more the oldest is cut off: any pod may
+reach the port, and each connection has a thread.
+"""
 
 App: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -55,6 +62,27 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     timeout = ROUND_S
 
+    def __init__(self, *given: Any) -> None:
+        self._lock = threading.Lock()
+        self._connections: dict[socket.socket, None] = {}
+        """The oldest first."""
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            self._connections[request] = None
+            oldest = next(iter(self._connections)) if len(self._connections) > MOST_CONNECTIONS else None
+            if oldest is not None:
+                del self._connections[oldest]
+                with suppress(OSError):  # it has gone already
+                    oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._connections.pop(request, None)
+        super().shutdown_request(request)
+
 
 class _QuietHandler(WSGIRequestHandler):
     """Without a line on stderr for each probe. Who asks nothing for `timeout` seconds is cut off."""
@@ -62,7 +90,7 @@ class _QuietHandler(WSGIRequestHandler):
     timeout = 10.0
 
     def handle(self) -> None:
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, ConnectionError):
             super().handle()
 
     def log_message(self, *_: object) -> None: ...

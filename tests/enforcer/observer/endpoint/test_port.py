@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import grpc
 import pytest
 
-from enforcer.observer.endpoint.port import Port, PortError
+from enforcer.observer.endpoint.port import MOST_CONNECTIONS, Port, PortError
 from enforcer.settings.config import Config
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime.runtime import Runtime
@@ -16,6 +16,9 @@ from numakin.wire import report_pb2_grpc
 from tests.enforcer.observer.endpoint.served import served
 from tests.enforcer.report.listening import Extender
 from tests.enforcer.running import GROUP, Enforcer
+
+SILENT_S = 10.0
+"""After so long one that says nothing is cut off in any case."""
 
 
 @contextmanager
@@ -41,6 +44,22 @@ def test_a_port_that_is_taken_is_named_and_served_once_it_is_free(enforcer: Enfo
             failures = stack.enter_context(served(enforcer, hello))
             until(lambda: failures, "the first try")
         until(lambda: enforcer.get("/") == (200, "hello"), "the port is served")
+
+
+def test_the_oldest_connections_make_room_and_who_asks_is_answered(enforcer: Enforcer) -> None:
+    """Any pod may reach the port, and say nothing."""
+    host, _, number = enforcer.metrics.rpartition(":")
+    with served(enforcer, hello), ExitStack() as stack:
+        until(lambda: enforcer.get("/") == (200, "hello"), "the port is served")
+        silent = [
+            stack.enter_context(socket.create_connection((host, int(number)))) for _ in range(MOST_CONNECTIONS + 3)
+        ]
+        for connection in silent[:3]:
+            connection.settimeout(SILENT_S / 2)
+            assert connection.recv(1) == b""
+        assert enforcer.get("/") == (200, "hello")
+        silent[-1].sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert silent[-1].recv(64).startswith(b"HTTP/1.0 200 OK")
 
 
 def test_a_taken_metrics_port_costs_neither_the_streams_nor_the_observer(enforcer: Enforcer, runtime: Runtime) -> None:
