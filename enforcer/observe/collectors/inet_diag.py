@@ -84,7 +84,7 @@ class InetDiag:
     def _add(
         self, connection: TcpConnection, namespace: int, before: TcpConnection | None, listening: set[int]
     ) -> None:
-        moved = volume(connection).since(volume(before)) if before else volume(connection)
+        moved = since(connection, before) if before else volume(connection)
         key = replace(flow(connection, listening), namespace=namespace)
         if key in self._totals or len(self._totals) < self._capacity:
             self._totals[key] = self._totals.get(key, Volume()) + moved
@@ -126,6 +126,20 @@ def flow(connection: TcpConnection, listening: set[int]) -> FlowKey:
 
 def volume(connection: TcpConnection) -> Volume:
     return Volume(connection.sent, connection.segments_sent, connection.received, connection.segments_received)
+
+
+SEGMENTS = 1 << 32
+"""The kernel counts them in 32 bits: at 100 Gbit/s they begin anew after eight minutes."""
+
+
+def since(connection: TcpConnection, before: TcpConnection) -> Volume:
+    """What one connection has moved. Its bytes may step back: what is sent again counts as that before it is sent."""
+    return Volume(
+        max(0, connection.sent - before.sent),
+        (connection.segments_sent - before.segments_sent) % SEGMENTS,
+        max(0, connection.received - before.received),
+        (connection.segments_received - before.segments_received) % SEGMENTS,
+    )
 
 
 def dump(netlink: socket.socket, family: int) -> Iterator[TcpConnection]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enforcer.observe.bpf.counters import TCP
+from enforcer.observe.bpf.counters import TCP, Volume
 from enforcer.observe.collectors import inet_diag
-from enforcer.observe.collectors.diag_wire import DiagError, parse, request
+from enforcer.observe.collectors.diag_wire import ESTABLISHED, DiagError, TcpConnection, parse, request
 from tests.enforcer.observe.observe_lab import flows
 
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
@@ -42,6 +42,22 @@ def test_what_a_connection_moved_before_is_not_counted(lab, pods):
         counted = flows(collector.drain(), pods)
     collector.close()
     assert all(volume.tx_bytes == volume.rx_bytes == 0 for volume in counted.values())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        ((1 << 40, 5), (1 << 40, 5), Volume(0, 0, 7, 7)),
+        ((1 << 42, (1 << 32) - 3), ((1 << 42) + 6000, 1), Volume(6000, 4, 7, 7)),
+        ((1 << 40, 900), ((1 << 40) - 1448, 900), Volume(0, 0, 7, 7)),
+    ],
+    ids=["nothing sent", "the kernel's 32 bits of segments begin anew", "what is sent again counts before it is sent"],
+)
+def test_a_counter_that_steps_back_does_not_count_the_whole_connection_again(before, after, moved):
+    def at(sent: tuple[int, int], received: int) -> TcpConnection:
+        return TcpConnection(1, ESTABLISHED, bytes(16), 5003, bytes(16), 40000, 7, *sent, received, received)
+
+    assert inet_diag.since(at(after, 107), at(before, 100)) == moved
 
 
 def test_a_refusal_names_its_errno():
