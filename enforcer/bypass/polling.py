@@ -74,7 +74,7 @@ class RuntimePoller:
     def _cgroup_of(self, pid: int) -> str:
         """For a runtime that does not report it; empty when the process has ended."""
         try:
-            return path_of_process((self._procfs / f"{pid}/cgroup").read_text())
+            return path_of_process((self._procfs / f"{pid}/cgroup").read_bytes().decode(errors="replace"))
         except OSError:
             return ""
 

@@ -42,9 +42,12 @@ UNIFIED = ""
 
 
 def paths_of_process(text: str) -> Mapping[str, str]:
-    """From the text of /proc/PID/cgroup: its path by each controller of version 1, and in version 2 (UNIFIED)."""
+    """From the text of /proc/PID/cgroup: its path by each controller of version 1, and in version 2 (UNIFIED).
+
+    A container that may make cgroups names them as it likes: only a line feed, which is in none, ends a line.
+    """
     paths: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):
         _, _, hierarchy = line.partition(":")
         controllers, _, path = hierarchy.partition(":")
         paths.update(dict.fromkeys(controllers.split(","), path))

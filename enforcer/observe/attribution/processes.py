@@ -37,7 +37,7 @@ def find_container(
     its own.
     """
     try:
-        text = (proc / str(pid) / "cgroup").read_text()
+        text = os.fsdecode((proc / str(pid) / "cgroup").read_bytes())
         paths = paths_of_process(text)
         directories = list(_below(mounts.unified, paths.get(UNIFIED, "")))
         # Where containers have no cgroup of their own in version 2, they have one for version 1's cpusets.

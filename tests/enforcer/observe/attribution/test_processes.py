@@ -1,4 +1,4 @@
-"""What /proc shows of a container: whether its network is the node's own, where nothing else says so."""
+"""What /proc shows of a container: its cgroup, and whether its network is the node's own, where nothing else says so."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def test_a_network_namespace_that_is_the_nodes_own_decides_where_nothing_else_do
 def test_who_may_not_look_takes_a_pod_for_one_with_a_network_of_its_own(proc: Path) -> None:
     (proc / "1/ns/net").unlink()
     assert not find_container("c", "p", 7, host_network=None, mounts=CgroupMounts(None, {}), proc=proc).host_network
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"a\rb", b"a\x1c0::/pod/another", b"a\xc2\x850::/pod/another"])
+def test_a_cgroup_that_a_container_has_made_may_have_any_name(proc: Path, name: bytes) -> None:
+    """And leads to no other pod's."""
+    root = proc / "cgroup"
+    (root / "pod/another").mkdir(parents=True)
+    own = Path(os.fsdecode(bytes(root / "pod/c") + b"/" + name))
+    own.mkdir(parents=True)
+    (proc / "7/cgroup").write_bytes(b"0::/pod/c/" + name + b"\n")
+    found = find_container("c", "p", 7, mounts=CgroupMounts(root, {}), proc=proc)
+    assert own.stat().st_ino in found.cgroup_ids
+    assert (root / "pod/another").stat().st_ino not in found.cgroup_ids
