@@ -6,6 +6,7 @@ are known by their programs. What is found is a hint to people: nothing is decid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,9 @@ INDEX_FLAG = "nri-plugin-index"
 LONGEST = 1 << 16
 """Bytes of a process's command line or environment that are read."""
 
+_NAME, _PLUGIN_INDEX = re.compile(r"[a-zA-Z0-9_.+-]{1,63}"), re.compile(r"[0-9]{2}|\?\?")
+"""What a plugin may be called by. Any container's environment is read, and shown at an operator's terminal."""
+
 
 def cpuset_owners(procfs: Path, our_name: str = "numakin") -> tuple[str, ...]:
     """In words, each once. our_name: as an NRI plugin."""
@@ -40,8 +44,8 @@ def _plugins(procfs: Path, our_name: str) -> Iterator[str]:
         (entry for entry in procfs.iterdir() if entry.name.isdecimal()), key=lambda entry: entry.name
     ):
         environment = dict(field.partition("=")[::2] for field in _strings(process / "environ"))
-        name, index = environment.get("NRI_PLUGIN_NAME"), environment.get("NRI_PLUGIN_IDX", "??")
-        if name is not None and name != our_name:
+        name, index = environment.get("NRI_PLUGIN_NAME", ""), environment.get("NRI_PLUGIN_IDX", "??")
+        if _NAME.fullmatch(name) and _PLUGIN_INDEX.fullmatch(index) and name != our_name:
             yield f"an NRI plugin that the runtime launched: {index}-{name}"
         arguments = _strings(process / "cmdline")
         known = PROGRAMS.get(arguments[0].rpartition("/")[2]) if arguments else None
@@ -53,7 +57,8 @@ def _index(arguments: list[str]) -> str:
     for at, argument in enumerate(arguments):
         flag, _, value = argument.partition("=")
         if flag.startswith("-") and flag.endswith(INDEX_FLAG):
-            return f" (NRI index {value or next(iter(arguments[at + 1 :]), '??')})"
+            index = value or next(iter(arguments[at + 1 :]), "??")
+            return f" (NRI index {index})" if _PLUGIN_INDEX.fullmatch(index) else ""
     return ""
 
 

@@ -24,6 +24,8 @@ PROGRAMS = frozenset({"kubelet", "kubelite", "k3s", "rke2", "k0s"})
 LONGEST_STATE = 16 << 20
 """Bytes of a state file that are read: one of the static policy lists every container."""
 
+_POLICY = re.compile(r"[A-Za-z-]{1,63}")
+
 _ROOT_FLAG = re.compile(r"(?:--kubelet-arg=)?(?:--)?root-dir(?:=(.+))?")
 
 
@@ -84,4 +86,4 @@ def _policy(file: Path) -> str:
     except (OSError, ValueError, RecursionError):
         return ""
     policy = state.get("policyName") if isinstance(state, dict) else None
-    return policy if isinstance(policy, str) else ""
+    return policy if isinstance(policy, str) and _POLICY.fullmatch(policy) else ""

@@ -36,6 +36,9 @@ def process(procfs: Path, pid: int, *words: str, **environment: str) -> Path:
         ),
         (("/opt/nri/plugins/99-numakin",), {"NRI_PLUGIN_NAME": "numakin", "NRI_PLUGIN_IDX": "99"}, ()),
         ((), {}, ()),
+        (("/app",), {"NRI_PLUGIN_NAME": "\x1b]0;all is well\x07", "NRI_PLUGIN_IDX": "20"}, ()),
+        (("/app",), {"NRI_PLUGIN_NAME": "pin", "NRI_PLUGIN_IDX": "\x1b[2J"}, ()),
+        (("/app/koordlet", "--nri-plugin-index=\x1b[2J"), {}, ("Koordinator's koordlet",)),
     ],
     ids=[
         "nobody",
@@ -45,6 +48,9 @@ def process(procfs: Path, pid: int, *words: str, **environment: str) -> Path:
         "launched",
         "we ourselves",
         "a kernel's",
+        "a container's, whose name would write at an operator's terminal",
+        "likewise by its index",
+        "likewise by an option",
     ],
 )
 def test_a_process_that_may_set_them(tmp_path: Path, words: tuple, environment: dict, owners: tuple) -> None:

@@ -93,7 +93,11 @@ def test_the_doctor_says_who_else_sets_cpusets(node: Node, cpu, memory, findings
     assert node.findings() == findings
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"policyName": 3}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"policyName": 3}', "[" * 100_000, '{"policyName": "none\\u001b]0;all is well\\u0007"}'],
+    ids=["nothing", "half of it", "a list", "a number", "lists in lists", "what would write at a terminal"],
+)
 def test_what_is_no_state_is_none(node: Node, text) -> None:
     folder = node.procfs / "1/root/var/lib/kubelet"
     folder.mkdir(parents=True)
