@@ -8,14 +8,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
 from enforcer.observe.attribution.containers import LocalContainer
 from enforcer.observe.attribution.edges import Edge, local
 
-PROCESSES_MAX = 4096
-"""Processes looked at in one scan; the rest of a larger node's are left out."""
+PROCESSES_MAX = 2048
+LINES_MAX = 1 << 17
+SEGMENTS_MAX = 2048
+"""What is looked at of one container in one scan: processes, lines of their maps, and shared segments in each of them.
+A process may have mapped 65,530 and fork: a container loses its own pairs by that, and nobody else time or memory.
+"""
+
+SIZED_MAX = 32
+"""Processes of one container that are asked for resident sizes, each for LINES_MAX lines."""
 
 RESIDENT_MIN = 64 << 10
 """Shared mappings with less resident memory carry locks and counters, not data."""
@@ -41,19 +48,23 @@ class Segment:
 
 def scan(containers: Iterable[LocalContainer], proc: Path = Path("/proc")) -> tuple[Edge, ...]:
     """An edge of kind shm for each pair that shares memory: the smaller of the two resident sizes, all segments."""
-    processes = [(pid, container) for container in containers for pid in container.pids][:PROCESSES_MAX]
     holders: dict[Segment, dict[LocalContainer, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for pid, container in processes:
-        for segment in mapped(proc / str(pid)):
+    for container in containers:
+        for pid, segment in mapped(container, proc):
             holders[segment][container].add(pid)
     shared = {segment: by_container for segment, by_container in holders.items() if len(by_container) > 1}
     # Resident sizes cost a walk over page tables, so they are asked only of processes that do share.
-    sharing = {pid for by_container in shared.values() for pids in by_container.values() for pid in pids}
-    sizes = {pid: resident(proc / str(pid)) for pid in sharing}
+    sharing: dict[LocalContainer, set[int]] = defaultdict(set)
+    for by_container in shared.values():
+        for container, pids in by_container.items():
+            sharing[container] |= pids
+    sized = {pid for pids in sharing.values() for pid in sorted(pids)[:SIZED_MAX]}
+    sizes = {pid: resident(proc / str(pid)) for pid in sized}
     totals: dict[tuple[LocalContainer, LocalContainer], int] = defaultdict(int)
     for segment, by_container in shared.items():
         largest = {
-            container: max(sizes[pid].get(segment, 0) for pid in pids) for container, pids in by_container.items()
+            container: max((sizes[pid].get(segment, 0) for pid in pids & sized), default=0)
+            for container, pids in by_container.items()
         }
         for pair in combinations(sorted(largest, key=lambda container: container.container_id), 2):
             totals[pair] += min(largest[pair[0]], largest[pair[1]])
@@ -64,14 +75,21 @@ def scan(containers: Iterable[LocalContainer], proc: Path = Path("/proc")) -> tu
     )
 
 
-def mapped(process: Path) -> set[Segment]:
-    """Segments that a process has mapped shared and writable; none if it has ended."""
-    segments: set[Segment] = set()
+def mapped(container: LocalContainer, proc: Path) -> Iterator[tuple[int, Segment]]:
+    """Segments that its processes have mapped shared and writable, as far as they are looked at."""
+    pids = sorted(container.pids)[:PROCESSES_MAX]
+    lines = islice(((pid, segment) for pid in pids for segment in _mapped(proc / str(pid))), LINES_MAX)
+    shared = ((pid, segment) for pid, segment in lines if segment is not None)
+    return islice(shared, SEGMENTS_MAX)
+
+
+def _mapped(process: Path) -> Iterator[Segment | None]:
+    """For each of its mappings; none if it has ended."""
     with suppress(OSError):
         namespace = (process / "ns" / "ipc").stat().st_ino
         with (process / "maps").open(errors="replace", newline=LINE_END) as lines:
-            segments.update(segment for line in lines if (segment := _segment(line, namespace)))
-    return segments
+            for line in lines:
+                yield _segment(line, namespace)
 
 
 def resident(process: Path) -> dict[Segment, int]:
@@ -80,7 +98,7 @@ def resident(process: Path) -> dict[Segment, int]:
     with suppress(OSError):
         namespace = (process / "ns" / "ipc").stat().st_ino
         with (process / "smaps").open(errors="replace", newline=LINE_END) as lines:
-            for segment, size in _resident(lines, namespace):
+            for segment, size in _resident(islice(lines, LINES_MAX), namespace):
                 sizes[segment] += size
     return sizes
 

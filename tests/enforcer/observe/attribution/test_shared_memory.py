@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,33 @@ def test_a_file_may_have_a_carriage_return_in_its_name(hold, tmp_path: Path):
     segment.write_bytes(bytes(2 * MIB))
     (edge,) = scan([hold(name, HOLDER, segment, MIB, "write") for name in ("one", "other")])
     assert edge.bytes >= MIB
+
+
+def test_a_container_with_many_processes_hides_no_others_pair(tmp_path: Path):
+    many = LocalContainer("many", "pod", frozenset(), pids=frozenset(range(100, 5_000)))
+    pair = [written(tmp_path, pid, "/dev/shm/ring", "Rss:                2048 kB") for pid in (1, 2)]
+    (edge,) = scan([many, *pair], tmp_path)
+    assert edge.bytes == 2 * MIB
+
+
+def test_a_container_that_maps_a_segment_again_and_again_and_forks_costs_its_own_pairs_alone(tmp_path: Path):
+    """As many as the kernel lets it, in each process."""
+    pair = [written(tmp_path, pid, "/dev/shm/ring", "Rss:                2048 kB") for pid in (1, 2)]
+    maps = tmp_path / "maps"
+    maps.write_text("".join(f"7f00-7f10 rw-s 00000000 00:0e {inode} /memfd:x (deleted)\n" for inode in range(9, 8009)))
+    for pid in range(100, 164):
+        (tmp_path / str(pid) / "ns").mkdir(parents=True)
+        (tmp_path / str(pid) / "ns" / "ipc").touch()
+        (tmp_path / str(pid) / "maps").hardlink_to(maps)
+    greedy = LocalContainer("greedy", "pod", frozenset(), pids=frozenset(range(100, 164)))
+    tracemalloc.start()
+    try:
+        (edge,) = scan([greedy, *pair], tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert edge.bytes == 2 * MIB
+    assert peak < 16 * MIB
 
 
 def test_a_process_that_has_ended_shares_nothing():
