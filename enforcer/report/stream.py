@@ -112,8 +112,9 @@ class ReportStream:
         self._thread.start()
 
     def changed(self) -> None:
-        with suppress(queue.Full):  # then it is awake
-            self._wake.put_nowait(None)
+        if self._wake.empty():  # else what waits wakes it, and takes no room from traffic
+            with suppress(queue.Full):
+                self._wake.put_nowait(None)
 
     def send(self, message: pb.FromEnforcer) -> None:
         """Sends a message that is not the mirror's, such as traffic. It is dropped while there is no stream, or the

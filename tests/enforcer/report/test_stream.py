@@ -15,7 +15,7 @@ from enforcer.local import report_differences
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.mirror import Mirror
 from enforcer.report.replicas import KnownReplica, Replicas, resolve
-from enforcer.report.stream import Endpoint, ReportStream
+from enforcer.report.stream import MOST_WAITING, Endpoint, ReportStream
 from lab.standins.patience import PATIENCE_S, until
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
@@ -151,6 +151,18 @@ def test_a_broken_stream_is_opened_anew_and_goes_on_with_what_is_new(running: Ca
     assert extender.kinds().count("machine") == 1
     last = next(m.report for m in extender.heard if m.HasField("report") and m.report.generation == 3)
     assert [reservation.key for reservation in last.reservations] == ["b"]
+
+
+def test_many_changes_at_one_moment_cost_no_traffic(running: Callable[..., Running]) -> None:
+    """As when a node's pods start all at once while a stream waits."""
+    extender = Extender()
+    first = running(extender)
+    extender.wait_for(lambda kinds: "report" in kinds)
+    with first.lock:
+        for _ in range(2 * MOST_WAITING):
+            first.stream.changed()
+        first.stream.send(pb.FromEnforcer(traffic=pb.Traffic(seconds=10)))
+    extender.wait_for(lambda kinds: "traffic" in kinds)
 
 
 def test_a_nomination_is_handed_on(running: Callable[..., Running]) -> None:
