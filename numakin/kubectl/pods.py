@@ -74,11 +74,14 @@ def own_pods(api: ApiServer, namespace: str, name: str) -> list[OwnPod]:
     """By node. Unanswered when they may not be listed."""
     query = {"labelSelector": f"app.kubernetes.io/name={name}"}
     items = api.object(f"/api/v1/namespaces/{namespace}/pods", query)["items"]
-    return sorted((_own(item) for item in items), key=lambda pod: (pod.node, pod.name))
+    own = name.removeprefix("numakin-")
+    return sorted((_own(item, own) for item in items), key=lambda pod: (pod.node, pod.name))
 
 
-def _own(item: dict[str, Any]) -> OwnPod:
-    spec, (container, *_) = item["spec"], item["spec"]["containers"]
+def _own(item: dict[str, Any], name: str) -> OwnPod:
+    """name: of numakin's own container; a service mesh puts another one before it."""
+    spec, containers = item["spec"], item["spec"]["containers"]
+    container = next((each for each in containers if each["name"] == name), containers[0])
     node = spec.get("nodeName") or ""
     arguments = (argument.replace("$(NODE_NAME)", node) for argument in container.get("args") or ())
     ports = {port.get("name", ""): port["containerPort"] for port in container.get("ports") or ()}

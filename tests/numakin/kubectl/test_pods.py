@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
@@ -15,7 +16,7 @@ from lab.standins.patience import PATIENCE_S, until
 from numakin.kubeconfig import Chosen
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.errors import CommandError, Unanswered
-from numakin.kubectl.pods import OwnPod, Ran, each, run_in
+from numakin.kubectl.pods import ENFORCER, OwnPod, Ran, each, own_pods, run_in
 
 POD = OwnPod("enforcer-0", "node-1", True, "enforcer", (), {})
 GOODBYE = _frame(0x8, b"\x03\xe8")
@@ -65,6 +66,25 @@ def answering() -> Iterator[Callable[[Way], ApiServer]]:
             return ApiServer(Chosen({"server": f"http://127.0.0.1:{server.getsockname()[1]}"}, {}, ""))
 
         yield serve
+
+
+def listing(*containers: str) -> Way:
+    """An enforcer's pod with these containers, each with its own name as its argument."""
+    spec = {"nodeName": "node-1", "containers": [{"name": name, "args": [f"--name={name}"]} for name in containers]}
+    pod = {"metadata": {"name": "numakin-enforcer-0"}, "spec": spec, "status": {"phase": "Running"}}
+    text = json.dumps({"items": [pod]}).encode()
+
+    def answer(sock: socket.socket) -> None:
+        received(sock)
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+
+    return answer
+
+
+@pytest.mark.parametrize("containers", [("enforcer",), ("istio-proxy", "enforcer"), ("enforcer", "istio-proxy")])
+def test_numakins_own_container_is_found_beside_a_sidecar(answering, containers):
+    (pod,) = own_pods(answering(listing(*containers)), "numakin", ENFORCER)
+    assert (pod.container, pod.arguments) == ("enforcer", ("--name=enforcer",))
 
 
 def test_a_program_that_ended_well_is_heard(answering):
