@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -236,7 +236,8 @@ class Inbox:
 
     def put(self, item: RuntimeSnapshot | None) -> None:
         self._items.append(item)
-        self._wake_write.send(b"\0")
+        with suppress(BlockingIOError):  # what it has not read yet wakes it
+            self._wake_write.send(b"\0")
 
     def close(self) -> None:
         self._loop.unregister(self._wake_read.fileno())

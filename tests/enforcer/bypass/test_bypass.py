@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from enforcer.bypass.changes import RuntimeSnapshot
+from enforcer.bypass.process import Inbox
 from lab.standins.machines import MACHINES, switch_cpus, write_sysfs
 from lab.standins.patience import until
 from numakin.placement.model.cpuset import CpuSet
+from numakin.process.loop import Loop
 from tests.enforcer.bypass.following import GROUP, HALVES, Bypassed
 
 
@@ -199,3 +202,23 @@ def test_the_doctor_asks_the_runtime_and_says_how_late_a_pin_will_be(node: Bypas
     status, result = node.doctor()
     assert status == 1
     assert result["CRI", "bad"].startswith("no CRI at unix:///")
+
+
+class Taking:
+    """Of bypass mode, what takes the polls."""
+
+    def __init__(self) -> None:
+        self.taken: list[RuntimeSnapshot | None] = []
+        self.polled = self.taken.append
+
+
+def test_polls_that_come_while_the_kernel_moves_memory_are_all_taken_afterwards() -> None:
+    loop, bypass = Loop(), Taking()
+    inbox = Inbox(loop, bypass)  # type: ignore[arg-type]
+    polls = [RuntimeSnapshot() for _ in range(2000)]
+    for poll in polls:
+        inbox.put(poll)
+    loop.run_once(0)
+    assert bypass.taken == polls
+    inbox.close()
+    loop.close()
