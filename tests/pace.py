@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import groups
+
 MOST_S = 20.0
 """Of a test, with the fixtures that it does not share, on a machine that does nothing else."""
 
@@ -104,8 +106,10 @@ class _Watch:
 WATCH = pytest.StashKey[_Watch]()
 
 
-_in_time: dict[tuple[Path, bool], bool] = {}
-"""By file and whether it is of the second tier: whether its tests were begun in time. One that was is run whole."""
+_in_time: dict[tuple[str, bool], bool] = {}
+"""Whether tests were begun in time, by what is run whole once it was begun, and whether it is of the second tier: a file,
+or those that read what one emulated machine computed.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,11 +120,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     thorough = item.get_closest_marker("thorough") is not None
-    file = (item.path, thorough)
-    if file not in _in_time:
+    emulated = item.get_closest_marker(EMULATED) is not None
+    begun_together = (groups.group(item.nodeid) if emulated else str(item.path), thorough)
+    if begun_together not in _in_time:
         latest = item.config.stash[LATEST] - (LONGEST_FILE_S if thorough else 0.0)
-        _in_time[file] = now() < latest
-    if not _in_time[file]:
+        _in_time[begun_together] = now() < latest
+    if not _in_time[begun_together]:
         pytest.skip("the time of this run was over: the machine is much slower than usual")
 
 

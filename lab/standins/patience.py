@@ -13,12 +13,19 @@ PATIENCE_S = 180.0
 
 PAUSE_S = 0.02
 
+RESTS = 3
+"""Times as long as a question took, until it is asked again, at most MOST_PAUSE_S: who answers needs CPUs too."""
+
+MOST_PAUSE_S = 1.0
+
 
 def until(check: Callable[[], T], what: str, seconds: float = PATIENCE_S, *, pause_s: float = PAUSE_S) -> T:
-    """The first truthy value of `check()`. Raises TimeoutError naming `what`."""
-    deadline = time.monotonic() + seconds
+    """The first truthy value of `check()`. Raises TimeoutError naming `what`. pause_s: rested at the least."""
+    deadline = (begin := time.monotonic()) + seconds
     while not (value := check()):
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise TimeoutError(f"not within {seconds:g} s: {what}")
-        time.sleep(pause_s)
+        time.sleep(max(pause_s, min(MOST_PAUSE_S, RESTS * (now - begin))))
+        begin = time.monotonic()
     return value
