@@ -75,7 +75,7 @@ class Requests:
         self._parser = httptools.HttpRequestParser(self)
         self._read: deque[HttpRequest] = deque()
         self._over: Over | None = None
-        self._own = 0
+        self._own = self._withheld = 0
         self._begin()
 
     def next(self) -> HttpRequest | None:
@@ -114,6 +114,7 @@ class Requests:
             raise Over(limit, HTTPStatus.REQUEST_TIMEOUT, f"the {what} took over {most_s:g} s") from late
 
     def _feed(self, data: bytes) -> None:
+        before = self._known
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as bad:
@@ -122,9 +123,16 @@ class Requests:
             raise self._over or Over("", HTTPStatus.BAD_REQUEST, f"this is no HTTP request: {bad}") from bad
         if self._over is not None:
             raise self._over
-        if self._head > limits.HEADER_BYTES:
+        # A header is told of once it is whole, and until then kept by the parser, whatever it comes to.
+        self._withheld = self._withheld + len(data) if self._known == before else 0
+        if max(self._head, self._withheld) > limits.HEADER_BYTES:
             text = f"the headers are over the bound of {limits.HEADER_BYTES} bytes"
             raise Over("header_bytes", HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text)
+
+    @property
+    def _known(self) -> tuple[int, int, int]:
+        """Another one whenever the parser has told of anything."""
+        return len(self._read), self._head, self._size
 
     def _begin(self) -> None:
         self._url, self._headers, self._parts = b"", [], []  # type: tuple[bytes, Headers, list[bytes]]
