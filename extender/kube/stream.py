@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
+import structlog
 
 from extender.kube.api import ApiError
 from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, ServiceObject, node_row, service_row, uid_of
@@ -25,6 +26,8 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 NO_QUERY: Mapping[str, str] = {}
+
+_log = structlog.get_logger(__name__)
 
 
 class BadFrame(Exception):
@@ -78,12 +81,14 @@ class Batch(Generic[Row]):
 
 @dataclass(frozen=True)
 class Resource(Generic[Row]):
-    """What to list and watch, and how to read it. key: what names a row in `gone`."""
+    """What to list and watch, and how to read it. row: None for an object of another shape, which counts as none: other
+    projects' definitions let some pass, and one of them costs no other its place. key: what names a row in `gone`.
+    """
 
     path: str
     query: Mapping[str, str]
     page: Callable[[bytes], Page[Row]]
-    row: Callable[[msgspec.Raw], Row]
+    row: Callable[[msgspec.Raw], Row | None]
     key: Callable[[Row], str]
     gone_key: Callable[[Metadata], str]
 
@@ -101,15 +106,27 @@ def resource(
     single = msgspec.json.Decoder(kind)
     lists = msgspec.json.Decoder(_List[kind])  # type: ignore[valid-type]  # known at run time alone
 
+    def one(raw: msgspec.Raw) -> Row | None:
+        try:
+            return row(single.decode(raw))
+        except msgspec.ValidationError as bad:
+            _log.warning("an object can't be read: it counts as none", path=path, why=str(bad), begin=bytes(raw)[:100])
+            return None
+
     def page(body: bytes) -> Page[Row]:
-        listed = lists.decode(body)
-        return Page([row(item) for item in listed.items], listed.metadata.resource_version, listed.metadata.continue_)
+        try:
+            listed = lists.decode(body)
+            rows = [row(item) for item in listed.items]
+        except msgspec.ValidationError:
+            listed = _RAW_LISTS.decode(body)
+            rows = [found for raw in listed.items if (found := one(raw)) is not None]
+        return Page(rows, listed.metadata.resource_version, listed.metadata.continue_)
 
     return Resource(
         path=path,
         query=query,
         page=page,
-        row=lambda raw: row(single.decode(raw)),
+        row=one,
         key=key,
         gone_key=gone_key,
     )
@@ -160,6 +177,7 @@ class Lines:
         return [line for line in lines if line.strip()]
 
 
+_RAW_LISTS = msgspec.json.Decoder(_List[msgspec.Raw])
 _EVENTS = msgspec.json.Decoder(_Event)
 _IDENTITY = msgspec.json.Decoder(_Identity)
 _STATUS = msgspec.json.Decoder(_ApiStatus)
@@ -182,7 +200,7 @@ def reduce(resource: Resource[Row], lines: Iterable[bytes]) -> Batch[Row]:
             metadata = _IDENTITY.decode(event.object).metadata
             if event.type in ("ADDED", "MODIFIED"):
                 row = resource.row(event.object)
-                last[resource.key(row)] = row
+                last[resource.key(row) if row is not None else resource.gone_key(metadata)] = row
             elif event.type == "DELETED":
                 last[resource.gone_key(metadata)] = None
         except UNREADABLE as bad:

@@ -85,7 +85,9 @@ def test_what_is_none_or_over_a_limit_ends_the_connection(data: bytes, limit: st
     assert b"\r\nconnection: close\r\n" in caught.value.written
 
 
-@pytest.mark.parametrize("begin", [b"A: ", b"A", b"Transfer-Encoding: chunked\r\n\r\n1;"], ids=["value", "name", "chunk"])
+@pytest.mark.parametrize(
+    "begin", [b"A: ", b"A", b"Transfer-Encoding: chunked\r\n\r\n1;"], ids=["value", "name", "chunk"]
+)
 def test_a_header_that_never_ends_is_not_kept(begin: bytes) -> None:
     """The parser tells of it once it is whole: 5 s of one were as much memory as the network brings."""
     asked = (b"POST /filter HTTP/1.1\r\n" + begin, *[b"a" * 50_000] * 2)

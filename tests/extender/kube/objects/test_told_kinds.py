@@ -216,3 +216,24 @@ class TestWatching:
         server.wait_for("watches", 1, resource=kind.plural)
         kinds.stop()
         assert [str(failure.error) for failure in failures] == ["can't start new thread"]
+
+    def test_one_of_another_shape_costs_no_other_its_place(self, server: ApiServer, watching: OptionalKinds, told):
+        """Argo's definition lets any quantities pass, as the null that a template without a value leaves."""
+        kind: ToldKind = OF[told_groups.ROLLOUTS]
+        group, spec = f"{kind.group}/{kind.version}", {"replicas": 3, "template": TEMPLATE}
+        bad = {"template": {**TEMPLATE, "spec": {"containers": [{"resources": {"requests": {"cpu": None}}}]}}}
+        server.define(defined(kind))
+        server.create("v1", "namespaces", {"metadata": {"name": "ns"}})
+        server.create(group, kind.plural, {"metadata": {"name": "bad"}, "spec": bad}, "ns")
+        server.create(group, kind.plural, {"metadata": {"name": "listed"}, "spec": spec}, "ns")
+        watching.start()
+        server.wait_for("watches", 1, resource=kind.plural)
+        server.patch(group, kind.plural, "listed", {"spec": bad}, namespace="ns")
+        server.create(group, kind.plural, {"metadata": {"name": "seen"}, "spec": spec}, "ns")
+
+        def said() -> dict[str, int]:
+            rollouts = [changes for name, changes in told if name == kind.kind]
+            rows = {row.name: row.replicas.count for changes in rollouts for row in changes.rows if row.replicas}
+            return {name: count for name, count in rows.items() if all(name not in each.gone for each in rollouts)}
+
+        until(lambda: said() == {"ns/seen": 3}, "what the others say")
