@@ -12,7 +12,10 @@ from enforcer.observe.bpf.loader import LoadedPrograms
 from enforcer.observe.bpf.missed import MissedArray
 
 EDGES = 8192
-"""Flows that a node can have at once. 32 bytes for each and each CPU: 34 MB on 128 CPUs."""
+"""Flows that a node can have at once, at the most. 32 bytes for each and each CPU: 34 MB on 128 CPUs."""
+
+MEMORY = 128 << 20
+"""That they may take: from Linux 5.11 on it counts as the enforcer's own, and its pod has half a GiB."""
 
 MAPS = ("edges", "slots", "missed", "listening")
 SOURCES = ("contract.h", "missed.h", "account.h")
@@ -24,6 +27,11 @@ CGROUP_SIZE = 8
 
 
 UNHEARD_OF, LISTENED_ON = b"\0", b"\2"
+
+
+def most_edges(cpus: int) -> int:
+    """As many as there is memory for with so many CPUs: fewer than EDGES beyond 512."""
+    return min(EDGES, MEMORY // (EDGE_VALUE.size * cpus))
 
 
 def sizes(edges: int) -> dict[str, int]:

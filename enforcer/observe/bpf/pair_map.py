@@ -10,11 +10,21 @@ from enforcer.observe.bpf.loader import LoadedPrograms
 from enforcer.observe.bpf.missed import MissedArray
 
 PAIRS = 4096
-"""Pairs of cgroups that a node can have at once, of one kind. 16 bytes for each and each CPU: 8 MB on 128 CPUs."""
+"""Pairs of cgroups that a node can have at once, of one kind, at the most. 16 bytes for each and each CPU: 8 MB on 128
+CPUs.
+"""
+
+MEMORY = 32 << 20
+"""That those of one kind may take, as of flows."""
 
 MAPS = ("pairs", "missed")
 SOURCES = ("contract.h", "missed.h", "pairs.h")
 OFFSETS = ("task_struct.cgroups", "css_set.dfl_cgrp", "cgroup.kn", "kernfs_node.id")
+
+
+def most_pairs(cpus: int) -> int:
+    """As many as there is memory for with so many CPUs: fewer than PAIRS beyond 512."""
+    return min(PAIRS, MEMORY // (PAIR_VALUE.size * cpus))
 
 
 class PairMap:

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from enforcer.machine.mounts import MOUNTS, mounted
 from enforcer.observe.attribution.identity import BY_CGROUP, SocketIdentity, by_namespace
 from enforcer.observe.bpf.counters import CounterSnapshot, FlowKey
-from enforcer.observe.bpf.flow_map import EDGES
+from enforcer.observe.bpf.flow_map import EDGES, most_edges
 from enforcer.observe.bpf.loader import LoadRefused
+from enforcer.observe.bpf.syscall import possible_cpus
 from enforcer.observe.collectors import cgroup_skb, fexit, inet_diag, kprobes, socket_tracepoints
 from enforcer.observe.collectors.collector import Collector
 
@@ -68,7 +69,8 @@ class Sources:
         mounts = mounted()
         legacy = mounts.unified is None or "cpuset" in mounts.controllers
         identity = by_namespace() if legacy else BY_CGROUP
-        return cls(mounts.unified, namespaces, identity=identity, shared_cgroups=shared_cgroups)
+        edges = most_edges(possible_cpus())
+        return cls(mounts.unified, namespaces, edges, identity, shared_cgroups)
 
 
 @dataclass(frozen=True, slots=True)
