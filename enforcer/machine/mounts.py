@@ -24,15 +24,15 @@ class CgroupMounts:
 
 
 def mounted(mounts: Path = MOUNTS) -> CgroupMounts:
-    """As this process sees them."""
-    return cgroup_mounts(mounts.read_text())
+    """As this process sees them. A mount point of any user's may have any bytes in its name."""
+    return cgroup_mounts(mounts.read_bytes().decode(errors="replace"))
 
 
 def cgroup_mounts(text: str) -> CgroupMounts:
     """From the text of /proc/mounts. Of several mounts of one hierarchy the first counts: later ones are binds."""
     unified: Path | None = None
     controllers: dict[str, Path] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         fields = line.split(" ")
         if len(fields) < 4:
             continue

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.machine.mounts import CgroupMounts, cgroup_mounts
+from enforcer.machine.mounts import CgroupMounts, cgroup_mounts, mounted
 
 V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n"
 V1 = (
@@ -37,3 +37,10 @@ V1_CONTROLLERS = {
 )
 def test_mounts_are_read(text, mounts):
     assert cgroup_mounts(text) == mounts
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"a\rb", b"a\xc2\x85b"])
+def test_what_users_have_mounted_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    """As a program that the runtime has launched sees it: all mounts of the node."""
+    (tmp_path / "mounts").write_bytes(b"sshfs /home/u/" + name + b" fuse.sshfs rw,user_id=1000 0 0\n" + V2.encode())
+    assert mounted(tmp_path / "mounts") == CgroupMounts(TOP)
