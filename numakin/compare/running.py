@@ -180,7 +180,7 @@ def _threads(pid: int) -> Iterator[str]:
     for member in _family(pid):
         for stat in Path(f"/proc/{member}/task").glob("*/stat"):
             try:
-                yield stat.read_text()
+                yield stat.read_text(errors="replace")  # the kernel cuts a thread's name off at 15 bytes
             except OSError:
                 continue
 
@@ -190,7 +190,7 @@ def _remote_pages(pid: int, machine: Machine, cpus: CpuSet) -> float | None:
     home, pages = set(machine.nodes_of(cpus)), Counter[bool]()
     for member in _family(pid):
         try:
-            text = Path(f"/proc/{member}/numa_maps").read_text()
+            text = Path(f"/proc/{member}/numa_maps").read_text(errors="replace")
         except OSError:
             continue
         for numa_node, count in _PAGES.findall(text):

@@ -181,6 +181,24 @@ def test_output_that_is_no_utf_8_is_read():
     assert run(read_machine(), pinging(client=client), one(CPUS[0], CPUS[0]), 1).figures.throughput == 7
 
 
+CUT_OFF = """
+import ctypes, mmap, os, tempfile
+ctypes.CDLL(None).prctl(15, "обработчик".encode())
+file = tempfile.NamedTemporaryFile(suffix=os.fsdecode(b"\\xff"))
+file.write(bytes(4096))
+file.flush()
+mapped = mmap.mmap(file.fileno(), 4096)
+mapped[0] = 1
+"""
+"""A thread's name of which the kernel keeps 15 bytes, half a letter the last; and a file whose name is no UTF-8."""
+
+
+def test_names_of_threads_and_files_that_are_no_utf_8_are_read():
+    server = [sys.executable, "-c", f"{CUT_OFF}{BURN}\n{ECHO}", "{port}"]
+    workload = pinging(server, [sys.executable, "-c", f"{BURN}\n{PING}", "{port}", "{seconds}"])
+    assert run(read_machine(), workload, one(CPUS[0], CPUS[-1]), 1).figures.throughput > 0
+
+
 def test_who_stops_it_sees_no_traceback(tmp_path, monkeypatch, capsys):
     write_sysfs(MACHINES["xeon-8380"], tmp_path)
     monkeypatch.setattr("enforcer.cli.compare.os.sched_getaffinity", lambda _: range(160))
