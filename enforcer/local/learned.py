@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from heapq import nlargest
 
 from numakin.placement.decide.request import Kin, Request
 from numakin.placement.model.cpuset import NumaSet
@@ -16,6 +17,11 @@ from numakin.placement.plan.plan import Plan, PlannedSlots
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import convert
 from numakin.wire import local_pb2 as local
+
+MOST_KIN = 50_000
+"""Weights in one table, the heaviest: some 2.5 MB of the 4 MiB that the hook takes at once, beside workloads' names. It
+hangs up on more, window by window.
+"""
 
 
 class Learned:
@@ -82,9 +88,19 @@ class Learned:
 def kin_table(weights: Mapping[str, Mapping[str, float]]) -> local.KinTable:
     """weights: by pod present, for each pod or workload that has kin."""
     made = local.KinTable()
+    if sum(map(len, weights.values())) > MOST_KIN:
+        weights = _heaviest(weights)
     for key, row in sorted(weights.items()):
         made.rows.add(pod=key, kin=[{"pod": pod, "weight": weight} for pod, weight in sorted(row.items())])
     return made
+
+
+def _heaviest(weights: Mapping[str, Mapping[str, float]]) -> Mapping[str, Mapping[str, float]]:
+    every = ((weight, key, pod) for key, row in weights.items() for pod, weight in row.items())
+    kept: dict[str, dict[str, float]] = {}
+    for weight, key, pod in nlargest(MOST_KIN, every):
+        kept.setdefault(key, {})[pod] = weight
+    return kept
 
 
 def plan_to(plan: Plan) -> local.Plan:

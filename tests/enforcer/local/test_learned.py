@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from enforcer.local.control import LARGEST_MESSAGE, framed
 from enforcer.local.learned import Learned, kin_table, plan_from, plan_to
 from numakin.placement.decide.decide import Kin, decide
 from numakin.placement.model.cpuset import NumaSet
@@ -41,6 +42,13 @@ def kin(
 
 
 class TestWeights:
+    def test_a_table_of_all_with_all_is_one_that_the_hook_takes_with_the_heaviest_weights(self) -> None:
+        """350 pods on a node, each of which talks with each."""
+        pods = [f"0f0b6d7e-8a7b-4e3b-9a53-0c6d9a7d{number:04}" for number in range(350)]
+        table = kin_table({pod: {peer: float(at) for at, peer in enumerate(pods)} for pod in pods})
+        assert len(framed(local.ToHook(kin=table))) < LARGEST_MESSAGE
+        assert all({kin.pod for kin in row.kin} >= {*pods[-100:]} for row in table.rows)
+
     def test_a_pods_own_row_goes_before_its_workloads(self) -> None:
         assert kin(told({"new": {"a": 1.0}, "web": {"b": 2.0}})).weights == {"a": 1.0}
         assert kin(told({"web": {"b": 2.0}})).weights == {"b": 2.0}
