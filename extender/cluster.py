@@ -42,6 +42,10 @@ from numakin.placement.namespaces import Namespaces
 from numakin.placement.state.occupancy import Reservation
 
 
+MOST_LEFT = 10_000
+"""Nodes that have left and whose enforcers may go on for a while."""
+
+
 class Cluster:
     """Thread-safe. clock: seconds, monotonic."""
 
@@ -63,6 +67,7 @@ class Cluster:
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
         self._closed: set[str] = set()  # those of them that take no new pods
+        self._left: dict[str, None] = {}  # those that it sent once and has no more, the latest last
         self.wait = PodWait(self._ledger, clock, settings.patience)
         self._found = NOT_SEARCHED
         self.promises = Promises(self._lock, self._nodes, self._ledger, self._live, lambda: self._closed)
@@ -86,10 +91,14 @@ class Cluster:
             self._nodes.received(node, self.clock())
 
     def reported(self, fresh: NodeView, report: Report) -> NodeView | ReportRefused:
-        """Applies a report; `fresh` is the view that a whole one starts from."""
+        """Applies a report; `fresh` is the view that a whole one starts from. Of a node that has left the cluster nothing
+        is kept, until it is there again.
+        """
         with self._lock:
             self._history.decided(report.decisions)
             self._history.remembered(report.earlier)
+            if fresh.name in self._left:
+                return fresh.applied(report)
             after = self._nodes.reported(fresh, report, self.clock())
             if isinstance(after, NodeView):
                 self._ledger.reported(after)
@@ -266,6 +275,8 @@ class Cluster:
             gone = set(changes.gone) | (self._listed - named if changes.whole else set())
             self._closed = (self._closed - named - gone) | {row.name for row in changes.rows if row.closed}
             self._listed = (self._listed - gone) | named
+            left = dict.fromkeys(name for name in (*self._left, *gone) if name not in named)
+            self._left = dict.fromkeys([*left][-MOST_LEFT:])
             cordoned = (self._nodes.cordoned - named - gone) | {row.name for row in changes.rows if row.cordoned}
             self._nodes.cordoned = frozenset(cordoned)
             self._nodes.located(self._nodes.domains.after(near, gone))

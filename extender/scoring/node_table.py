@@ -282,6 +282,8 @@ class NodeTable:
 
     def disconnected(self, node: str) -> None:
         self._connected.discard(node)
+        if node not in self._views:
+            self._received_at.pop(node, None)
 
     def received(self, node: str, now: float) -> None:
         self._received_at[node] = now

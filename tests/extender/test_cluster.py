@@ -169,6 +169,18 @@ def test_a_node_that_leaves_the_cluster_is_forgotten(cluster: Cluster):
     assert cluster.picture().assumed == ()
 
 
+def test_what_its_enforcer_reports_does_not_bring_a_node_back_that_has_left(cluster: Cluster):
+    """Its pods end after its Node object, and what is stored of it would never be forgotten."""
+    tell(cluster, "a", reservation("kin", "1"))
+    cluster.apply_nodes(Changes(rows=(NodeRow("a"), NodeRow("b")), whole=True))
+    cluster.apply_nodes(Changes(gone=("a",)))
+    tell(cluster, "a", generation=2)
+    assert cluster.view("a") is None
+    cluster.apply_nodes(Changes(rows=(NodeRow("a"),)))
+    tell(cluster, "a", reservation("kin", "1"), generation=3)
+    assert reservations_of(cluster, "a") == {"kin": "1"}
+
+
 def test_a_node_that_a_new_list_does_not_have_any_more_is_forgotten(cluster: Cluster):
     """It was deleted while the watch was away. One that was never listed may be on its way."""
     for name in ("a", "b", "unlisted"):

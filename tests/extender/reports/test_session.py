@@ -46,6 +46,21 @@ def test_an_enforcer_whose_node_object_is_gone_is_left_alone():
     assert session.receive(HEARTBEAT) == []
 
 
+def test_an_enforcer_that_reports_without_a_node_object_is_answered_and_known_again_with_one():
+    cluster = Cluster()
+    session = in_step(cluster)
+    for changes in (HERE, GONE):
+        cluster.apply_nodes(changes)
+    held = [reservation("a", "0"), reservation("b", "0")]
+    for generation, known in ((4, False), (5, True)):
+        report = whole_report(generation, held, fingerprint=fingerprint(held, []))
+        report.base_generation = generation - 1
+        (answer,) = session.receive(pb.FromEnforcer(report=report))
+        assert answer.ack.generation == generation
+        assert (cluster.view("n1") is not None) == known
+        cluster.apply_nodes(HERE)
+
+
 def test_what_no_report_is_over_a_bound_with_many_may_not_be_together(monkeypatch: pytest.MonkeyPatch):
     """The enforcer is asked for everything, and that is refused by name."""
     monkeypatch.setattr(node_view, "RESERVATIONS", 2)
