@@ -282,7 +282,7 @@ class RegroupRounds:
             return
         for plan in sorted(plans.values(), key=lambda plan: (-plan.gain / plan.restarts, plan.group)):
             row = rows.get(plan.group)
-            if row is None or row.regroup.halted or row.regroup.until > now:
+            if row is None or row.regroup.halted or row.regroup.until > now or regroup_steps.full(row.regroup, now):
                 continue
             record = regroup_steps.judged(row.regroup, plan.locality, now)
             if record.missed > row.regroup.missed:

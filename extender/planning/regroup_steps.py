@@ -68,6 +68,11 @@ def fate(step: EvictionStep, seen: StepSeen, stood_s: float, gone_s: float) -> F
     return Fate.NOBODY if gone_s >= NEWCOMER_S else Fate.AWAITED
 
 
+def full(record: RegroupRecord, now: float) -> bool:
+    """Whether one more eviction would have one forgotten that counts against the budget. now: seconds since 1970."""
+    return record.lately(now) >= MOST_ASKED
+
+
 def begun(record: RegroupRecord, step: EvictionStep, steps: int, locality: float, now: float) -> RegroupRecord:
     """steps: of the plan. locality: now, 0..1. now: seconds since 1970."""
     plan = (steps, locality) if record.before is None else (record.left, record.before)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from extender.planning.regroup_steps import Fate, ended
+from extender.planning.regroup_steps import MOST_ASKED, Fate, ended
 from extender.regroup_rounds import RegroupTerms
 from extender.state.regroup_record import EvictionStep, RegroupRecord, read
 from numakin.process.hours import Hours
@@ -165,6 +165,17 @@ def test_the_budget_outlives_a_crash():
         quiet.replica.start()
         quiet.replica.rounds.terms = RegroupTerms(True, 2)
     assert quiet.evicted == 2
+
+
+def test_nothing_more_is_evicted_of_a_group_than_its_record_remembers_in_an_hour():
+    """Else the oldest would be forgotten, and a budget over that be exceeded."""
+    quiet = Quiet(RegroupTerms(True, 1000))
+    full = RegroupRecord(asked=(int(quiet.truth.now),) * MOST_ASKED)
+    quiet.truth.view = replace(quiet.truth.view, records=dict.fromkeys(GROUPS, full))
+    quiet.play(600)
+    assert quiet.evicted == 0
+    quiet.play(3600)
+    assert quiet.evicted == 6
 
 
 STEP = RegroupRecord(EvictionStep("web-1", "u1", "shop/Deployment/web", "n1", 1, 2, 4, "extender-0")).text
