@@ -234,11 +234,12 @@ def _possible(steps: list[dict[str, Any]]) -> bool:
 
 
 def _record(there: dict[str, Any]) -> dict[str, Any]:
+    """What is no record counts as none, as for the extender."""
     try:
         record = json.loads((there["metadata"].get("annotations") or {}).get(ANNOTATION) or "{}")
     except (ValueError, RecursionError):
         record = {}
-    return record if isinstance(record, dict) else {}
+    return record if isinstance(record, dict) and isinstance(record.get("step") or {}, dict) else {}
 
 
 def _why(answer: dict[str, Any]) -> str:

@@ -174,11 +174,15 @@ def a_person(server: ApiServer, extender: Extender, folder: Path, said: list[str
     return Evicting(api, Direct(f"http://{extender.web_address}"), "default/shop", said.append)
 
 
-def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, tmp_path: Path):
+@pytest.mark.parametrize("written", ["", '{"step":"web-3"}'], ids=["nothing there", "no record"])
+def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, tmp_path: Path, written: str):
+    """written: on the group's object before."""
     said: list[str] = []
     with extending(server, tmp_path) as extender:
         cut(server, extender)
         evicting = a_person(server, extender, tmp_path, said)
+        annotated = {"metadata": {"annotations": {"numakin.io/regroup": written}}}
+        server.patch("numakin.io/v1alpha1", "affinitygroups", "shop", annotated, namespace="default")
 
         def rest(_seconds: float) -> None:
             """The controller and kube-scheduler work meanwhile."""
