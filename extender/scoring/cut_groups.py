@@ -145,6 +145,8 @@ class CutGroups:
                 seen = row(pod.pod)
                 if seen is None or seen.leaving or seen.ended or pod.pod not in view.index.reported_members:
                     return WhyApart.SETTLING
+                if not pod.numa_nodes:
+                    return WhyApart.SETTLING  # it is not known where it is
                 members.append(_member(seen, pod, node))
         if len(members) < sum(there.values()):
             return WhyApart.SETTLING

@@ -61,6 +61,15 @@ def test_a_group_that_could_be_whole_is_found(apart: Cluster, clock: Clock):
     assert (plan.whole, found.apart, found.at) == (True, {}, clock.now)
 
 
+def test_a_group_with_a_member_that_is_reported_on_no_numa_node_is_left_and_no_other_with_it(apart: Cluster):
+    nowhere = replace(there("x1", 0, group="default/x"), numa_nodes=NumaSet())
+    tell(apart, "a", *(there(uid, 0) for uid in ("w1", "w2", "w3")), nowhere, generation=2)
+    tell(apart, "b", there("w4", 1), there("x2", 1, group="default/x"), generation=2)
+    found = searched(apart, *ROWS, row("x1", "a", group="x"), row("x2", "b", group="x"))
+    assert [*found.plans] == ["default/shop"]
+    assert found.apart["default/x"].why is WhyApart.SETTLING
+
+
 def test_a_group_that_is_whole_is_none_of_them(apart: Cluster):
     tell(apart, "b", generation=2)
     tell(apart, "a", there("w1", 0), there("w2", 0), there("w3", 0), there("w4", 0), generation=2)
