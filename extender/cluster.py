@@ -41,7 +41,6 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.state.occupancy import Reservation
 
-
 MOST_LEFT = 10_000
 """Nodes that have left and whose enforcers may go on for a while."""
 
@@ -91,8 +90,8 @@ class Cluster:
             self._nodes.received(node, self.clock())
 
     def reported(self, fresh: NodeView, report: Report) -> NodeView | ReportRefused:
-        """Applies a report; `fresh` is the view that a whole one starts from. Of a node that has left the cluster nothing
-        is kept, until it is there again.
+        """Applies a report; `fresh` is the view that a whole one starts from. Of a node that has left the cluster
+        nothing is kept until it is there again.
         """
         with self._lock:
             self._history.decided(report.decisions)
