@@ -1,5 +1,8 @@
+import json
 import os
+import subprocess
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,8 @@ pytestmark = [pytest.mark.bpf, pytest.mark.usefixtures("way")]
 REQUESTS, REQUEST, REPLY = 23, 101, 1009
 ASKED, ANSWERED = REQUESTS * REQUEST, REQUESTS * REPLY
 EXCHANGE = (REQUEST, REPLY, REQUESTS)
+
+PORTMAP = Path("/usr/lib/cni/portmap")
 
 
 @pytest.fixture
@@ -89,13 +94,19 @@ def test_equal_ports_at_both_ends_still_give_one_server(lab, pods, collector):
     }
 
 
-def test_behind_address_translation_the_server_sees_the_true_client(lab, pods, collector):
-    """A node's namespace between two pods, a Service's address translated to the server's as kube-proxy does."""
-    node = lab.namespace()
+@pytest.fixture
+def node(lab, pods):
+    """A node's namespace between the two pods, with an address in the network of each."""
+    made = lab.namespace()
     for name, subnet in (("client", 1), ("server", 2)):
-        lab.veth(pods[name]["namespace"], node, [f"10.88.{subnet}.2/24"], [f"10.88.{subnet}.1/24"])
+        lab.veth(pods[name]["namespace"], made, [f"10.88.{subnet}.2/24"], [f"10.88.{subnet}.1/24"])
         run("ip", "-n", pods[name]["namespace"], "route", "add", "default", "via", f"10.88.{subnet}.1")
-    run("ip", "netns", "exec", node, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    run("ip", "netns", "exec", made, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    return made
+
+
+def test_behind_address_translation_the_server_sees_the_true_client(lab, pods, collector, node):
+    """A Service's address translated to the server's as kube-proxy does."""
     translate = "-t nat -A PREROUTING -d 10.96.0.7 -p tcp --dport 80 -j DNAT --to-destination 10.88.2.2:5003"
     run("ip", "netns", "exec", node, "iptables", *translate.split())
 
@@ -105,6 +116,41 @@ def test_behind_address_translation_the_server_sees_the_true_client(lab, pods, c
         ("client", "10.96.0.7", 80, False, TCP): Volume(ASKED, REQUESTS, ANSWERED, REQUESTS),
         ("server", "10.88.1.2", 5003, True, TCP): Volume(ANSWERED, REQUESTS, ASKED, REQUESTS),
     }
+
+
+def test_behind_a_port_of_the_node_the_server_sees_the_true_client(lab, pods, collector, node):
+    """A hostPort, which CNI's own plugin translates as it is called by a container runtime."""
+    map_port(node, Path("/run/netns", pods["server"]["namespace"]), "10.88.2.2/24", 8080, 5003)
+    lab.serve("tcp", "10.88.2.2", 5003, REQUEST, REPLY, **pods["server"])
+    lab.ask("tcp", "10.88.1.1", 8080, *EXCHANGE, **pods["client"])
+    assert flows(collector.drain(), pods) == {
+        ("client", "10.88.1.1", 8080, False, TCP): Volume(ASKED, REQUESTS, ANSWERED, REQUESTS),
+        ("server", "10.88.1.2", 5003, True, TCP): Volume(ANSWERED, REQUESTS, ASKED, REQUESTS),
+    }
+
+
+def map_port(node, pod, address, outside, inside):
+    """As the last of a network's plugins, once the one before it has given the pod this address."""
+    if not PORTMAP.exists():
+        pytest.skip("needs apt-get install containernetworking-plugins")
+    given = {
+        "cniVersion": "0.4.0",
+        "interfaces": [{"name": "eth0", "sandbox": str(pod)}],
+        "ips": [{"version": "4", "address": address, "interface": 0}],
+    }
+    mapping = {"hostPort": outside, "containerPort": inside, "protocol": "tcp"}
+    config = {"cniVersion": "0.4.0", "name": "pods", "type": "portmap", "prevResult": given}
+    config |= {"runtimeConfig": {"portMappings": [mapping]}}
+    environment = {"CNI_COMMAND": "ADD", "CNI_CONTAINERID": "server", "CNI_NETNS": str(pod), "CNI_IFNAME": "eth0"}
+    done = subprocess.run(
+        ["ip", "netns", "exec", node, PORTMAP],
+        input=json.dumps(config),
+        env={**os.environ, **environment, "CNI_PATH": str(PORTMAP.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_on_loopback_client_and_server_are_told_apart_by_cgroup(lab, pods, collector):
