@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from enforcer.machine import formats
-from enforcer.machine.cgroup_path import SLICE, folder_below_mount
+from enforcer.machine.cgroup_path import SCOPE, SLICE, folder_below_mount
 from enforcer.machine.errors import CgroupRefused, NotThere
 from enforcer.machine.memory import PAGE_SIZE
 from enforcer.machine.mounts import cgroup_mounts
@@ -28,6 +28,11 @@ MEMORY_LIMIT_V2 = "memory.max"
 MEMORY_BY_NODE = "memory.numa_stat"
 CPU_TIME_CONTROLLER = "cpuacct"
 """Of version 1; version 2 counts in every cgroup."""
+
+OF_PROCESSES = "container"
+"""The cgroup of a container's processes that crun makes below the scope that systemd has; CRI-O knows it by that name.
+The cpuset that a container is created or updated with is set in both.
+"""
 
 NO_LIMIT_V1 = 1 << 62
 """Version 1 has the largest multiple of a page below 2^63 where there is none."""
@@ -74,15 +79,16 @@ class CgroupTree:
         return folder if folder is not None and folder.is_dir() else None
 
     def cpuset(self, cgroups_path: str) -> Cpuset | None:
-        """The cgroup's cpuset; None when there is no such cgroup."""
+        """The cgroup's cpuset, as far as its processes have it; None when there is no such cgroup."""
         folder = self.folder(cgroups_path)
         if folder is None:
             return None
+        below = self._of_processes(folder)
         return Cpuset(
-            cpus=Tree(folder).parsed(CPUS, CpuSet.parse) or CpuSet(),
-            mems=Tree(folder).parsed(MEMS, NumaSet.parse) or NumaSet(),
-            effective_cpus=self._effective(folder, CPUS, CpuSet),
-            effective_mems=self._effective(folder, MEMS, NumaSet),
+            cpus=_own(folder, below, CPUS, CpuSet),
+            mems=_own(folder, below, MEMS, NumaSet),
+            effective_cpus=self._effective(below or folder, CPUS, CpuSet),
+            effective_mems=self._effective(below or folder, MEMS, NumaSet),
         )
 
     def widest_cpuset(self, cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
@@ -114,6 +120,7 @@ class CgroupTree:
             if mems:
                 self._write_line(folder / MEMS, str(before))
             raise
+        self._set_below(folder, cpus, mems)
 
     def open_cpuset(self, cgroups_path: str, *, cpus: bool = True, mems: bool = True) -> None:
         """Gives back all that the parent has; what is False is left as it is. Raises as `set_cpuset`.
@@ -178,6 +185,19 @@ class CgroupTree:
         above = _of_pod(cgroups_path, pod) if mount is not None else None
         return mount is not None and above is not None and (mount / above).is_dir()
 
+    def _of_processes(self, folder: Path) -> Path | None:
+        """crun's cgroup below a container's, where there is one with a cpuset."""
+        below = folder / OF_PROCESSES
+        scope = folder.name.endswith(SCOPE) and self.version() == 2
+        return below if scope and (below / CPUS).exists() else None
+
+    def _set_below(self, folder: Path, cpus: CpuSet, mems: NumaSet) -> None:
+        """What has nothing of its own there follows by itself."""
+        below = self._of_processes(folder)
+        for file, ids in ((CPUS, cpus), (MEMS, mems)):
+            if below is not None and ids and (Tree(below).text(file) or "").strip():
+                self._write_line(below / file, str(ids))
+
     def _place(self, cgroups_path: str, controller: str) -> Path | None:
         mount = self.controllers.get(controller, self.unified)
         return mount / folder_below_mount(cgroups_path) if mount else None
@@ -219,6 +239,15 @@ class CgroupTree:
             if error.errno in (errno.ENOENT, errno.ENODEV):
                 raise NotThere(f"{path}: the cgroup has gone") from error
             raise CgroupRefused(f"{path}: the kernel refuses {text!r}: {error.strerror}") from error
+
+
+def _own(folder: Path, below: Path | None, file: str, kind: type[S]) -> S:
+    """What a cgroup is set to, or of that what the one below leaves its processes; where that leaves none, the kernel
+    gives them all of it.
+    """
+    own = Tree(folder).parsed(file, kind.parse) or kind()
+    inner = (Tree(below).parsed(file, kind.parse) if below is not None else None) or kind()
+    return (own & inner or own or inner) if inner else own
 
 
 def _of_pod(cgroups_path: str, pod: str) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from enforcer.machine.errors import BadCgroupsPath
 
-SLICE = ".slice"
+SLICE, SCOPE = ".slice", ".scope"
 ROOT_SLICE = "-.slice"
 DEFAULT_SLICE = "system.slice"
 """Where runc and crun put a container whose path names no slice."""
@@ -64,7 +64,7 @@ def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> str:
     if not name:
         raise _bad(whole, "names no unit")
     # runc and crun: a name that is itself a slice is taken as it is; without a prefix there is no dash.
-    unit = name if name.endswith(SLICE) else f"{prefix}-{name}.scope" if prefix else f"{name}.scope"
+    unit = name if name.endswith(SLICE) else f"{prefix}-{name}{SCOPE}" if prefix else f"{name}{SCOPE}"
     return "/".join((*_slices(whole, slice_name or DEFAULT_SLICE), unit))
 
 

@@ -189,6 +189,70 @@ UID = "8f1c-77"
 SYSTEMD = "kubepods-burstable-pod8f1c_77.slice:cri-containerd:c1"
 
 
+class TestCrun:
+    """It has a container's processes in a cgroup below the scope that systemd has, and sets both cpusets where it is told
+    one.
+    """
+
+    PATH = "kubepods-podx.slice:crio:c1"
+
+    @pytest.fixture
+    def scope(self, tmp_path: Path) -> Path:
+        """Of a container that was created with a cpuset."""
+        scope = tmp_path / "cgroup/kubepods.slice/kubepods-podx.slice/crio-c1.scope"
+        for folder in (tmp_path / "cgroup", *reversed(scope.parents[:2])):
+            _files(folder, cpuset__cpus="", cpuset__mems="")
+            _files(folder, cpuset__cpus__effective="0-7", cpuset__mems__effective="0-1")
+        for folder in (scope, scope / "container"):
+            _files(folder, cpuset__cpus="2-3", cpuset__mems="1")
+            _files(folder, cpuset__cpus__effective="2-3", cpuset__mems__effective="1")
+        return scope
+
+    @pytest.fixture
+    def tree(self, tmp_path: Path, scope: Path) -> CgroupTree:
+        return _discovered(tmp_path, f"cgroup2 {scope.parents[2]} cgroup2 rw 0 0\n")
+
+    def test_given_back_both_have_all_that_the_pod_has(self, tree, scope):
+        tree.open_cpuset(self.PATH)
+        for folder in (scope, scope / "container"):
+            assert [(folder / file).read_text() for file in ("cpuset.cpus", "cpuset.mems")] == ["0-7\n", "0-1\n"]
+
+    def test_a_pin_is_written_into_both(self, tree, scope):
+        tree.set_cpuset(self.PATH, CpuSet.parse("4-7"))
+        for folder in (scope, scope / "container"):
+            assert [(folder / file).read_text() for file in ("cpuset.cpus", "cpuset.mems")] == ["4-7\n", "1\n"]
+
+    def test_one_without_a_cpuset_of_its_own_is_left_so(self, tree, scope):
+        _files(scope / "container", cpuset__cpus="", cpuset__mems="")
+        tree.set_cpuset(self.PATH, CpuSet.parse("4-7"), NumaSet.parse("0"))
+        assert [(scope / f"container/{file}").read_text() for file in ("cpuset.cpus", "cpuset.mems")] == ["\n", "\n"]
+
+    @pytest.mark.parametrize(
+        ("of_scope", "of_processes", "read"),
+        [
+            ("0-7", "2-3", "2-3"),
+            ("2-3", "0-7", "2-3"),
+            ("2-3", "", "2-3"),
+            ("", "2-3", "2-3"),
+            ("2-3", "4-5", "2-3"),
+            ("", "", ""),
+        ],
+    )
+    def test_what_the_processes_get_of_both_is_read(self, tree, scope, of_scope, of_processes, read):
+        """Where both have nothing in common, the kernel gives them the scope's."""
+        _files(scope, cpuset__cpus=of_scope)
+        _files(scope / "container", cpuset__cpus=of_processes)
+        cpuset = tree.cpuset(self.PATH)
+        assert cpuset is not None
+        assert cpuset.cpus == CpuSet.parse(read)
+
+    def test_what_is_in_force_is_what_the_processes_get(self, tree, scope):
+        _files(scope, cpuset__cpus__effective="0-7")
+        cpuset = tree.cpuset(self.PATH)
+        assert cpuset is not None
+        assert cpuset.effective_cpus == CpuSet.parse("2-3")
+
+
 class TestPodLimitsMemory:
     """The kubelet limits the memory of a pod's cgroup when every container of the pod has a limit."""
 
