@@ -135,7 +135,8 @@ class Requests:
         return len(self._read), self._head, self._size
 
     def _begin(self) -> None:
-        self._url, self._headers, self._parts = b"", [], []  # type: tuple[bytes, Headers, list[bytes]]
+        self._url, self._body = b"", bytearray()
+        self._headers: Headers = []
         self._head = self._size = 0
         self._in_body = False
 
@@ -165,12 +166,12 @@ class Requests:
             text = f"the bodies under way are over the bound of {limits.HELD_BYTES} bytes"
             self._over = Over("held_bytes", HTTPStatus.SERVICE_UNAVAILABLE, text)
         if self._over is None:
-            self._parts.append(body)
+            self._body += body
 
     def on_message_complete(self) -> None:
         method, modern = self._parser.get_method().decode("latin-1"), self._parser.get_http_version() == "1.1"
         last = not (modern and self._parser.should_keep_alive())
-        self._read.append(HttpRequest(method, self._url, self._headers, b"".join(self._parts), last, modern))
+        self._read.append(HttpRequest(method, self._url, self._headers, bytes(self._body), last, modern))
 
     def _too_large(self) -> Over:
         text = f"the body is over the bound of {self._most} bytes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPResponse
@@ -51,6 +52,19 @@ def test_a_body_in_chunks_is_one() -> None:
     chunks = b"2\r\n{}\r\n3\r\n[1]\r\n0\r\n\r\n"
     (call,) = read(request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked") + chunks)
     assert call.body == b"{}[1]"
+
+
+def test_a_body_in_tiny_chunks_takes_no_more_memory_than_another() -> None:
+    """Each chunk is 2 bytes; as an object of its own it would be 60."""
+    begin, chunks = request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked"), b"2\r\n{}\r\n" * 20_000
+    tracemalloc.start()
+    try:
+        (call,) = read(begin + chunks + b"0\r\n\r\n")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert call.body == b"{}" * 20_000
+    assert most < 20 * len(call.body)
 
 
 @pytest.mark.parametrize("headers", [b"Connection: close\r\n", b""], ids=["close", "1.0"])
