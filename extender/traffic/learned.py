@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 import structlog
@@ -30,6 +29,9 @@ MOST_BYTES = 65_536
 
 MOST_READ = 4 * MOST_BYTES
 """A longer text is not ours."""
+
+LARGEST_RATE = 2.0**63
+"""Bytes or messages a second: sums and weights of what is over that could be infinite, and no pod be scored by them."""
 
 _log = structlog.get_logger("learned")
 
@@ -178,7 +180,7 @@ def _use(row: Any, names: list[str]) -> tuple[str, int]:
 def _edge(row: Any, names: list[str]) -> tuple[Key, Amount]:
     source, target, kind, size, messages = row
     rate = Amount(float(size), float(messages))
-    if kind not in KINDS or not all(isfinite(number) and number >= 0 for number in rate):
+    if kind not in KINDS or not all(0 <= number <= LARGEST_RATE for number in rate):
         raise ValueError(f"{str(row)[:80]} is not an edge")
     return Key(names[_index(source)], names[_index(target)], kind), rate
 

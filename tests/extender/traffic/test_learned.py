@@ -103,6 +103,7 @@ def changed(**fields) -> str:
         changed(edges=[[0, 1, "smoke", 1, 2]]),
         changed(edges=[[0, 1, "tcp", -1, 2]]),
         changed(edges=[[0, 1, "tcp", float("nan"), 2]]),
+        changed(edges=[[0, 1, "tcp", 1e308, 2]]),
         changed(edges=[[0, 1, "tcp", 10**400, 2]]),
         changed(edges=7),
         GOOD + " " * MOST_READ,
