@@ -81,8 +81,10 @@ class MoveExecutor:
             self._decline(step)
 
     def take_along(self, updates: Iterable[nri.ContainerUpdate]) -> None:
-        """These go at once where that is safe, else with the next answer about a member, as they are due by then."""
-        self._unsent |= {update.container_id: update for update in updates}
+        """These go at once where that is safe, else with the next answer about a member, as they are due by then, and
+        with what waits for the same containers already.
+        """
+        self._unsent = {update.container_id: update for update in pods.merged([*self._unsent.values(), *updates])}
 
     @property
     def unsent(self) -> bool:

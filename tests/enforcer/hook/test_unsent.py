@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from enforcer.hook.process import Hook
+from enforcer.hook.unbinding import unbound
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.timers import TimersAlone
-from tests.enforcer.hook.world import World, container, member
+from tests.enforcer.hook.world import GIB, World, container, member
 
 OWN = member("own", cpus="exclusive")
 
@@ -72,3 +75,17 @@ def test_where_nothing_happens_they_go_with_the_answer_to_a_synchronize_once_a_m
     assert reasons == ["cpusets that containers are to have wait for an answer that may have them"]
     loop.go_on(50)
     assert len(reasons) == 1
+
+
+def test_memory_that_is_to_be_opened_is_opened_though_cpus_come_free_meanwhile(
+    world: World, hook: Hook, home: str
+) -> None:
+    ledger = world.agent.ledger
+    assert world.mems("kin") == "0"
+    asked = ledger.requests["kin"]
+    more = replace(asked, pod_demand=replace(asked.pod_demand, memory=64 * GIB, memory_limit=64 * GIB))
+    ledger.occupancy, opened = unbound(world.machine, ledger.occupancy, [more])  # as after a resize of its pod
+    world.agent.moves.take_along(opened)
+    removed(hook)
+    world.apply(world.agent.moves.unsent_updates())
+    assert (world.cpus("kin"), world.mems("kin")) == (home, "0-1")
