@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from functools import lru_cache
 
 from extender.state.enforcer_health import DeviceRow, EnforcerHealth, ThreadState
@@ -249,7 +249,7 @@ def _reservation(message: pb.Reservation, of: Machine) -> Reservation:
         _count("Reservation.parts.hugepages", part.hugepages, bounds.HUGEPAGE_SIZES)
     reservation = convert.reservation_from(message)
     _on_machine(f"reservation {reservation.key}", reservation.numa_nodes, of)
-    _on_machine(f"reservation {reservation.key}", (part.numa_node for part in reservation.parts), of)
+    _on_machine(f"reservation {reservation.key}", NumaSet.of(part.numa_node for part in reservation.parts), of)
     _on_machine(f"reservation {reservation.key}", reservation.let_out, of)
     if not reservation.cache_domain <= of.cpus:
         raise BadMessage(f"Report: reservation {reservation.key} is within CPUs that the machine does not have")
@@ -293,10 +293,9 @@ def _decision(message: pb.DecisionRecord) -> DecisionRow:
     )
 
 
-def _on_machine(what: str, numa_nodes: Iterable[int], of: Machine) -> None:
-    unknown = [numa_node for numa_node in numa_nodes if not any(node.id == numa_node for node in of.numa_nodes)]
-    if unknown:
-        raise BadMessage(f"Report: {what} is on NUMA node {unknown[0]}, which the machine does not have")
+def _on_machine(what: str, numa_nodes: NumaSet, of: Machine) -> None:
+    if unknown := numa_nodes - of.ids:
+        raise BadMessage(f"Report: {what} is on NUMA node {unknown.lowest}, which the machine does not have")
 
 
 def _name(what: str, text: str, rule: Callable[[str], bool]) -> None:

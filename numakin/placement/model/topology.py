@@ -119,6 +119,11 @@ class Machine:
                 grouped |= group
 
     @cached_property
+    def ids(self) -> NumaSet:
+        """Of all its NUMA nodes."""
+        return NumaSet.of(node.id for node in self.numa_nodes)
+
+    @cached_property
     def cpus(self) -> CpuSet:
         """Every online CPU that containers are given."""
         return CpuSet.of(cpu for node in self.numa_nodes for cpu in node.cpus)

@@ -70,3 +70,15 @@ def test_a_field_is_taken_up_to_its_bound(
 def test_a_version_is_shown_to_people_and_so_can_be_printed() -> None:
     with pytest.raises(BadMessage, match=r"Hello\.version has characters that can't be printed"):
         incoming.hello(hello(version="1\x1b[2J"))
+
+
+def test_reports_of_the_largest_machines_are_taken_in_at_once() -> None:
+    """A node that says all that it may holds up no other: with each NUMA node looked for among all of them it took a
+    minute.
+    """
+    ids = range(bounds.NUMA_NODES)
+    far = [pb.NumaNode(id=at, cpus=str(at), distances=[10 if at == other else 20 for other in ids]) for at in ids]
+    machine, _ = incoming.machine(pb.Machine(name="largest", numa_nodes=far))
+    everywhere = f"0-{bounds.NUMA_NODES - 1}"
+    there = [pb.Reservation(key=f"k{at}", pod="p", numa_nodes=everywhere, let_out=everywhere) for at in range(1_000)]
+    assert len(incoming.report(pb.Report(generation=1, reservations=there), machine).reservations) == 1_000
