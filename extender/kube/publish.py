@@ -178,12 +178,14 @@ class Publisher:
             _log.warning("not published", error=str(bad))
 
     def round(self) -> None:
-        """One round over what should be. Unreachable when the API server is: the rest would not fare better."""
+        """One round over what should be. Unreachable when the API server is: the rest would not fare better. It ends
+        where another replica publishes by now: what this one has in mind may be older than what that has written.
+        """
         if not self._writes():
             self._ledger = AppliedDigests()
             return
         for item in self._ledger.due(self._source(), time.monotonic()):
-            if time.monotonic() > self._until or self._interrupted:
+            if time.monotonic() > self._until or self._interrupted or not self._writes():
                 return
             try:
                 if isinstance(item, Unwanted):

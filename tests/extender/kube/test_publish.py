@@ -226,6 +226,15 @@ def test_a_replica_that_does_not_lead_writes_nothing_and_then_everything_once(se
     assert wanted.round(CART) == 1
 
 
+def test_a_replica_that_loses_its_lead_in_a_round_writes_nothing_more(server, api):
+    """The one that leads has written what is newer, and would not write it again."""
+    leads = iter((True, True))
+    objects = [affinity_group(GroupStatus("default", name)) for name in ("a", "b", "c")]
+    publisher = Publisher(api, lambda: objects, lambda: next(leads, False), threads=threads())
+    publisher.round()
+    assert publisher.published == 1
+
+
 def test_a_round_is_bounded(server, wanted, monkeypatch):
     monkeypatch.setattr(publish, "PER_ROUND", 3)
     groups = [GroupStatus("default", f"g{number}") for number in range(5)]
