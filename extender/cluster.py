@@ -74,7 +74,8 @@ class Cluster:
     # What enforcers send.
 
     def view(self, node: str) -> NodeView | None:
-        return self._nodes.view(node)
+        with self._lock:
+            return self._nodes.view(node)
 
     def connected(self, node: str) -> None:
         with self._lock:

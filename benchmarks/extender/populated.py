@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from sys import intern
 
 from extender.cluster import Cluster
@@ -37,9 +39,9 @@ def machine(kind: int) -> Machine:
     )
 
 
-def populated(nodes: int) -> Cluster:
+def populated(nodes: int, clock: Callable[[], float] = time.monotonic) -> Cluster:
     """60 pods on each node; on every seventh some are of the group default/shop. Names are as a session has them."""
-    cluster = Cluster()
+    cluster = Cluster(clock=clock)
     machines = [machine(kind) for kind in range(3)]
     for at in range(nodes):
         of, name = machines[at % 3], intern(f"node-{at:05}")

@@ -298,11 +298,14 @@ class GroupHolds:
             copied._on_node[node] = set(groups)
         return copied
 
-    def on(self, node: str, assumed: Callable[[str], bool]) -> dict[str, tuple[Reservation, ...]]:
-        """What is held there, by group. assumed: whether a pod holds room of its own, by uid."""
+    def on(
+        self, node: str, assumed: Callable[[str], bool], but: Collection[str] = ()
+    ) -> dict[str, tuple[Reservation, ...]]:
+        """What is held there, by group, other than these. assumed: whether a pod holds room of its own, by uid."""
         return {
             group: _reservations(group, [self._pods[uid] for uid in self._groups[group].uids[node] if not assumed(uid)])
             for group in sorted(self._on_node.get(node, ()))
+            if group not in but
         }
 
     def held(self, group: str, assumed: Callable[[str], bool]) -> dict[NumaPlace, Demand]:

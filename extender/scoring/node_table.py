@@ -71,8 +71,9 @@ class NodeTable:
 
     A private one is in its node's view while that is shown to its own gang (`show`), and counts for no other pod.
 
-    group_holds: what is held for groups whose pods wait. holds: how often a place was taken for an assumption or a
-    group, or given up.
+    group_holds: what is held for groups whose pods wait. It is in the views once they are read: while pods of one group
+    are asked about, one after the other, nobody reads what is held for it. holds: how often a place was taken for an
+    assumption or a group, or given up.
     """
 
     def __init__(self) -> None:
@@ -90,6 +91,8 @@ class NodeTable:
         self._views: dict[str, NodeView] = {}
         self._received_at: dict[str, float] = {}
         self._connected: set[str] = set()
+        self._due: set[str] = set()
+        """Nodes whose views may lack what is held there for groups by now."""
         self._held: dict[str, Assumption] = {}
         self._private: defaultdict[str, dict[str, Assumption]] = defaultdict(dict)
         """Those that are private, by gang and by pod."""
@@ -100,6 +103,7 @@ class NodeTable:
     def contents(self) -> TableContents:
         """All that the table is made of, as it is now, without what is private."""
         self.show("")
+        self._settle()
         return TableContents(
             known=self.known,
             specs=self.specs,
@@ -210,11 +214,14 @@ class NodeTable:
         return lambda group: self.spec(pod, group).defaults
 
     def view(self, node: str) -> NodeView | None:
+        if node in self._due:
+            self._settle()
         return self._views.get(node)
 
     def states(self, now: float) -> list[NodeState]:
         """Of all nodes."""
         self.show("")
+        self._settle()
         return [
             NodeState(view, now - self._received_at[node], node in self._connected)
             for node, view in self._views.items()
@@ -223,11 +230,13 @@ class NodeTable:
     def live_views(self, now: float, timeout: float) -> list[NodeView]:
         """Of the nodes where pods that start now would be placed. timeout: seconds of silence."""
         self.show("")
+        self._settle()
         return self._columns.live_views(now, timeout)
 
     def candidates(self, names: Sequence[str], want: Wanted, now: float) -> Candidates:
         """As the pods of its gang find them."""
         self.show(want.pod.gang)
+        self._settle()
         on_nodes, planned = self._planned(names, want)
         home = self.locations.node(want.pod.uid)
         return self._columns.candidates(
@@ -243,6 +252,7 @@ class NodeTable:
 
     def free_room(self, now: float, timeout: float, but: Collection[str]) -> FreeRoom:
         """What is free on the live nodes, but for these: nothing where a NUMA node is hot."""
+        self._settle()
         return self._columns.free_room(now, timeout, but)
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
@@ -337,7 +347,8 @@ class NodeTable:
         self._none_late_before = min(self._none_late_before, assumption.until)
         self.holds += 1
         if not assumption.private or assumption.gang == self._shown:
-            self._swap(self._with_groups(view.bare.assuming(assumption)))
+            self._swap(view.bare.assuming(assumption))
+            self._hold_on((assumption.node,))
         planned = self.group_holds.place(assumption.pod)
         if planned is not None and planned.node != assumption.node:
             self._hold_on((planned.node,))
@@ -427,15 +438,20 @@ class NodeTable:
         self.show(gang)
         holds = self.group_holds
         groups = {*holds.groups()} if want is None else holds.yielding_to(want.group, want.pod.priority)
-        nodes = {node for group in groups for node in holds.nodes(group)}
-        before = [view for node in nodes if (view := self._views.get(node)) is not None]
+        nodes = {node for group in groups for node in holds.nodes(group) if node in self._views}
+        due = self._due & nodes
+        self._due -= nodes
+        self._settle()
+        before = [self._views[node] for node in nodes]
         for view in before:
-            self._show(view.without_held(groups))
+            self._show(self._with_groups(view, but=groups))
         try:
             yield
         finally:
             for view in before:
-                self._show(view)
+                if view.name not in due:
+                    self._show(view)
+            self._due |= due
 
     def confirm(self, assumption: Assumption) -> None:
         """In place of the one that is held for its pod on the same room: for others nothing changes."""
@@ -529,15 +545,20 @@ class NodeTable:
             self._swap(bare.without_assumed(*(assumption.pod for assumption in here)))
             self._hold_on((node,))
 
-    def _with_groups(self, view: NodeView) -> NodeView:
-        """With what is held there for groups."""
-        return view.holding(self.group_holds.on(view.name, self.assumed))
+    def _with_groups(self, view: NodeView, but: Collection[str] = ()) -> NodeView:
+        """With what is held there for groups, other than these."""
+        return view.holding(self.group_holds.on(view.name, self.assumed, but=but))
 
     def _hold_on(self, nodes: Iterable[str]) -> None:
         """What is held for groups has changed there."""
-        for node in nodes:
+        self._due.update(nodes)
+
+    def _settle(self) -> None:
+        """From now on views have what is held for groups."""
+        for node in self._due:
             if (view := self._views.get(node)) is not None:
                 self._show(self._with_groups(view))
+        self._due.clear()
 
     def _show(self, after: NodeView) -> None:
         """With the same members as before."""

@@ -6,6 +6,7 @@ its members count alike, what they are worth is kept by slot, and worked out ane
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 
@@ -45,38 +46,47 @@ class KinShares:
 
     def of(self, candidates: Candidates, weighing: Weighing, want: Wanted, faults: Faults) -> KinOnNodes:
         """Of the nodes that are to be weighed. Nearly all nodes have no kin."""
-        near = np.array(candidates.near, dtype=np.intp)
+        kins, names = candidates.kins, candidates.names
+        planned = {node for node, kin in kins.near.items() if kin.planned}
+        near = [at for at in candidates.near if names[at] not in planned] if planned else candidates.near
         columns = np.searchsorted(weighing.anew, near)
         shape = weighing.cells.numa_node.shape
         on_nodes = KinOnNodes(np.zeros(shape), weighing.plain.copy(), np.zeros(shape, dtype=np.bool_))
         share, plain = on_nodes.share, on_nodes.plain
         plain[columns] = False
-        if any(kin.weights for kin in candidates.kins.near.values()):
-            self._each(candidates, columns, want, on_nodes, faults)
+        if any(kin.weights for kin in kins.near.values()):
+            self._each(candidates, zip(near, columns.tolist(), strict=True), want, on_nodes, faults)
         elif len(near):
-            kins, names = candidates.kins, candidates.names
             there, no_kin = kins.near.get, kins.no_kin
-            elsewhere = np.array([there(names[at], no_kin).elsewhere for at in candidates.near])
+            elsewhere = np.array([there(names[at], no_kin).elsewhere for at in near])
             with self._lock:
-                rows = self._group(candidates, near, want, faults, len(share))
+                rows = self._group(candidates, np.array(near, dtype=np.intp), want, faults, len(share))
             here, plain[columns] = rows[-2], rows[-1] > 0
             share[:, columns] = rows[:-2] * (here / np.where(here > 0, here + elsewhere, 1.0))
-        if planned := {node for node, kin in candidates.kins.near.items() if kin.planned}:
-            for at, column in zip(candidates.near, columns.tolist(), strict=True):
-                if candidates.names[at] in planned:
-                    with faults.contained(candidates.names[at]):
-                        _with_plan(candidates, at, want, column, on_nodes)
+        for at in (at for at in candidates.near if names[at] in planned) if planned else ():
+            column = int(np.searchsorted(weighing.anew, at))
+            plain[column] = False
+            with faults.contained(names[at]):
+                _with_plan(candidates, at, want, column, on_nodes)
         if candidates.own is not None:
             plain[np.searchsorted(weighing.anew, candidates.own)] = False
         return on_nodes
 
     def _each(
-        self, candidates: Candidates, columns: Positions, want: Wanted, on_nodes: KinOnNodes, faults: Faults
+        self,
+        candidates: Candidates,
+        near: Iterable[tuple[int, int]],
+        want: Wanted,
+        on_nodes: KinOnNodes,
+        faults: Faults,
     ) -> None:
-        """Each node's kin are its own. What was worked out is remembered on the view: newcomers find it alike."""
-        for at, column in zip(candidates.near, columns.tolist(), strict=True):
+        """Each node's kin are its own. What was worked out is remembered on the view: newcomers find it alike.
+
+        near: the nodes' positions, with their columns.
+        """
+        for at, column in near:
             view, kin = candidates.views[at], candidates.kins.of(candidates.names[at])
-            if view is not None and view.table is not None and not kin.planned:
+            if view is not None and view.table is not None:
                 with faults.contained(view.name):
                     near, here = _remembered(view, want, kin)
                     on_nodes.share[: len(near), column] = near * (here / (here + kin.elsewhere)) if here else near
@@ -108,7 +118,6 @@ class KinShares:
 def _with_plan(candidates: Candidates, at: int, want: Wanted, column: int, on_nodes: KinOnNodes) -> None:
     """A node with a planned place, which counts as part of the kin."""
     view, kin = candidates.views[at], candidates.kins.of(candidates.names[at])
-    on_nodes.plain[column] = False
     if view is None or view.table is None:
         return
     pull, ids = pulls_of(view.machine, view.occupancy, want.whole[0], kin), view.table[0]

@@ -135,7 +135,7 @@ def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) 
     telling = [term for term, differs in ranked if differs]
     chosen = _chosen(fits, *(np.round(term, DIGITS) for term in telling), -cells.reservations)
     if planned is not None and planned.any():
-        chosen = _planned_or(chosen, planned & fits, cells.hot > 0, terms.crowded)
+        _take_planned(chosen, planned, fits, cells.hot > 0, terms.crowded)
     rows = chosen, np.arange(len(chosen))
     counts = ~(terms.crowded | (cells.hot > 0))
     counted = np.where(counts, kin, 0.0)
@@ -200,15 +200,15 @@ def _chosen(fits: Bools, *terms: Floats) -> Positions:
     return first
 
 
-def _planned_or(chosen: Positions, planned: Bools, hot: Bools, crowded: Bools) -> Positions:
+def _take_planned(chosen: Positions, planned: Bools, fits: Bools, hot: Bools, crowded: Bools) -> None:
     """The planned row of each column that has one, unless it is hot, or more would be used there than there is, and the
-    chosen one is not.
+    chosen one is not. One by one: hardly more than one column has any.
     """
-    columns = np.arange(len(chosen))
-    at = planned.argmax(axis=0)
-    worse = (hot[at, columns] & ~hot[chosen, columns]) | (crowded[at, columns] & ~crowded[chosen, columns])
-    taken: Positions = np.where(planned[at, columns] & ~worse, at, chosen)
-    return taken
+    for column in np.flatnonzero(planned.any(axis=0)).tolist():
+        at, other = int((planned[:, column] & fits[:, column]).argmax()), int(chosen[column])
+        worse = (hot[at, column] and not hot[other, column]) or (crowded[at, column] and not crowded[other, column])
+        if planned[at, column] and fits[at, column] and not worse:
+            chosen[column] = at
 
 
 def _hugepages(request: Request) -> bool:

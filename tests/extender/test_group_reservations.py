@@ -101,6 +101,17 @@ def test_another_groups_pod_does_not_take_what_is_held(nodes: Cluster, clock: Cl
     assert reservations_of(nodes, "a")["stranger"] == "0"
 
 
+def test_what_is_left_of_a_hold_counts_for_the_very_next_question(nodes: Cluster, clock: Clock):
+    rows, stranger = of_group("shop", 6), pod("stranger", group="other", cpu="2", memory="1Mi")
+    created(nodes, clock, *rows, stranger)
+    for row, before in zip(rows, (None, *rows), strict=False):
+        if before is not None:
+            nodes.apply_pods(Changes(rows=(replace(before, node="a"),)))
+        assert asked(nodes, row, "a") == "a"
+        asked(nodes, stranger, "a")
+        assert reservations_of(nodes, "a")["stranger"] == "0"
+
+
 def test_each_member_that_comes_takes_its_part_of_what_is_held(nodes: Cluster, clock: Clock):
     rows = of_group("shop", 6)
     created(nodes, clock, *rows)

@@ -107,7 +107,7 @@ class ColumnStore:
         planned: str | None = None,
         own: str | None = None,
     ) -> Candidates:
-        """What a pod finds of these nodes. unlike: names of nodes that are not like most."""
+        """What a pod finds of these nodes. unlike: names of nodes that are not like most, with the planned one."""
         self.refresh()
         slots = np.fromiter(map(self._slots.get, names, repeat(UNKNOWN)), np.intp, len(names))
         revisions, near = self._revisions[slots], self._among(names, slots, unlike)
@@ -122,7 +122,7 @@ class ColumnStore:
             revisions=revisions,
             kins=kins,
             near=near.tolist(),
-            slot=None if planned is None else self._position(slots, planned),
+            slot=None if planned is None else self._position(slots, near, planned),
             own=next((at for at in near.tolist() if names[at] == own), None) if own else None,
             nearness=self._nearness(slots, kins),
             domains=self._domains,
@@ -190,9 +190,9 @@ class ColumnStore:
             domain = found[level] if found else None
             self._near[level, slot] = 0 if domain is None else numbers.setdefault(domain, len(numbers) + 1)
 
-    def _position(self, slots: Positions, node: str) -> int | None:
-        """None where the node is not among them."""
-        there = np.flatnonzero(slots == self._slots.get(node, UNKNOWN))
+    def _position(self, slots: Positions, near: Positions, node: str) -> int | None:
+        """None where the node is not among these."""
+        there = near[slots[near] == self._slots.get(node, UNKNOWN)]
         return int(there[0]) if node in self._slots and len(there) else None
 
     def _among(self, names: Sequence[str], slots: Positions, nodes: Collection[str]) -> Positions:

@@ -129,6 +129,8 @@ def pulls_of(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin)
 def homes(machine: Machine, numa_nodes: NumaSet) -> Mapping[int, float]:
     """The NUMA nodes with CPUs among these, each with its share of their CPUs."""
     sizes = machine.cpu_counts
+    if len(numa_nodes) == 1:
+        return {numa_nodes.lowest: 1.0} if sizes.get(numa_nodes.lowest) else {}
     counts = {numa_node: sizes[numa_node] for numa_node in numa_nodes if sizes.get(numa_node)}
     if len(counts) == 1:
         return dict.fromkeys(counts, 1.0)
