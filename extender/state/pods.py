@@ -70,8 +70,13 @@ def _demand(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str]
 def _devices(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
     """Extended resources are whole, and asked for as their limit is; what is none counts as nothing."""
     asked = {**dict(limits), **dict(requests)}
-    counts = {name: int(text) for name, text in asked.items() if "/" in name and text.isascii() and text.isdigit()}
+    counts = {name: int(text) for name, text in asked.items() if "/" in name and _is_count(text)}
     return {name: count for name, count in counts.items() if count}
+
+
+def _is_count(text: str) -> bool:
+    """As the API server has them, up to 2**63 - 1; templates of other projects' kinds may have any."""
+    return text.isascii() and text.isdigit() and len(text) <= 19
 
 
 @lru_cache(maxsize=DEMANDS)

@@ -164,6 +164,15 @@ def test_what_an_object_said_is_forgotten_with_it():
     assert [sizes.of([key]) for key in "abcd"] == [0, 0, 0, 4]
 
 
+def test_devices_that_are_no_number_to_python_count_as_none():
+    """It reads no more than 4,300 digits; one such Rollout stopped the watch of them all."""
+    kept = read(
+        told_groups.ROLLOUTS,
+        {"replicas": 2, "template": {**TEMPLATE, "spec": containers("1", **{"x.y/z": "9" * 5000})}},
+    )
+    assert kept.replicas.count == 2
+
+
 class TestWatching:
     """Of what the API server has."""
 
