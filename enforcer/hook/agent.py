@@ -266,14 +266,17 @@ class Agent:
         if not cpus:
             return []
         now = self.ledger.node.cpuset_now(container.linux.cgroups_path)
-        if now is None or (now[0] == cpus and allocation.mems in (NumaSet(), now[1])):
+        if now is None:
+            return []
+        mems = self.ledger.mems_due(container.id, container.linux.cgroups_path, now[1])
+        if now[0] == cpus and not mems:
             return []
         fields = {**names(pod, container), "cpus": now[0], "given": cpus}
         if container.id in self.ledger.within:
             log.info("container is narrowed within another owner's cpuset", **fields)
         else:
             log.warning("container started with another cpuset", **fields)
-        return [pods.update(container.id, cpus, allocation.mems)]
+        return [pods.update(container.id, cpus, mems)]
 
     def _meant_for(self, container: nri.Container, allocation: Allocation) -> CpuSet:
         """The CPUs that the container is meant to have; empty where that is not ours to say, as of what has not opted

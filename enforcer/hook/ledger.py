@@ -427,6 +427,25 @@ class Ledger:
             updates.append(pods.update(container, cpus, NumaSet()))
         return updates
 
+    def mems_due(self, container: str, cgroups_path: str, named: NumaSet) -> NumaSet:
+        """The memory that a member's cgroup is to have, where it names another: all of it, where its memory is open.
+        Empty where it is right, or not ours to set.
+        """
+        held = self.occupancy.allocations.get(container)
+        if held is None or held.externally_managed or held.reservation == container:
+            return NumaSet()
+        right = held.mems == named if held.mems else self.is_open(cgroups_path, named)
+        return NumaSet() if right else held.mems or self.machine.all_mems
+
+    def is_open(self, cgroups_path: str, named: NumaSet) -> bool:
+        """Whether a cgroup that names this memory may have all that containers are given, or all of the one above it;
+        with none of its own it has.
+        """
+        if not named or self.machine.mems <= named:
+            return True
+        above = self.node.widest_cpuset(cgroups_path)
+        return above is not None and above[1] <= named
+
     def updates_since(self, before: Occupancy) -> list[nri.ContainerUpdate]:
         """Updates for containers of then whose allocation is another now. What became open is named in full: an empty
         list means "as they are" to the runtime.

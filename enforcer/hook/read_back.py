@@ -80,8 +80,7 @@ class ReadBack:
         if not self._left:
             self._note_shared(residents)
         self._look_at_policies(residents)
-        allocations = self._ledger.occupancy.allocations
-        return [pods.update(key, allocations[key].cpus, allocations[key].mems) for key in again]
+        return [pods.update(key, *self.differences[key].given) for key in again]
 
     @property
     def under_way(self) -> bool:
@@ -92,10 +91,14 @@ class ReadBack:
         """Whether the container is to be asked for once more."""
         key, ledger = resident.id, self._ledger
         held, found = ledger.occupancy.allocations.get(key), ledger.node.cpuset_now(resident.cgroups_path)
-        if held is None or found is None or not self._is_ours(key) or _as_given(held.cpus, held.mems, found):
+        if held is None or found is None or not self._is_ours(key):
             self._forget(resident)
             return False
-        given, before = (held.cpus, held.mems), self.differences.get(key)
+        mems = held.mems or ledger.mems_due(key, resident.cgroups_path, found[1])
+        if _as_given(held.cpus, mems, found):
+            self._forget(resident)
+            return False
+        given, before = (held.cpus, mems), self.differences.get(key)
         same = before is not None and (before.given, before.found) == (given, found)
         if self._waits(key):
             if not same:

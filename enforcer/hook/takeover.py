@@ -90,7 +90,10 @@ class Takeover:
         running = self._running(pod, container)
         given, cpus = known_of([running], ledger.past).grants.get(container.id), running.now[0]
         widest = ledger.widest(container.id)
-        if given is None or given.externally_managed or not (cpus or running.offline) or widest <= cpus:
+        if given is None or given.externally_managed:
+            return []
+        has_all_cpus = not (cpus or running.offline) or widest <= cpus
+        if has_all_cpus and ledger.is_open(container.linux.cgroups_path, running.named_mems):
             return []
         log.warning("container started after the release with what it was given before", **names(pod, container))
         ledger.past = replace(ledger.past, grants={**ledger.past.grants, container.id: given})
@@ -174,7 +177,8 @@ class Takeover:
         if node.rules.everyone or opted_in(pod.annotations):
             now = node.cpuset_now(container.linux.cgroups_path)
         cpus, mems = now or pods.runtime_cpuset(container)
-        return Running(pod, container, (cpus & machine.all_cpus, mems & machine.all_mems), cpus - machine.all_cpus)
+        there = cpus & machine.all_cpus, mems & machine.all_mems
+        return Running(pod, container, there, cpus - machine.all_cpus, mems - machine.all_mems)
 
     def _place(self, adopted: _Adopted) -> list[nri.ContainerUpdate]:
         """Pins what runs unpinned, and sets the pools of all others anew."""
@@ -186,7 +190,7 @@ class Takeover:
 
     def _placed(self, running: Running) -> list[nri.ContainerUpdate]:
         """One that fits nowhere has all CPUs, whatever it had before."""
-        ledger, machine, (pod, container, now, offline) = self._ledger, self._ledger.machine, running
+        ledger, machine, (pod, container, now, offline, _) = self._ledger, self._ledger.machine, running
         request = ledger.request(pod, container)  # anew: now it is known which of its pod's others are there
         if request is None:
             return []
@@ -203,8 +207,7 @@ class Takeover:
         named = now[0] | offline  # which it has once those are back
         everything = not named or machine.cpus <= now[0]
         cpus_right = decision.cpus == named if decision.cpus else everything
-        mems_right = decision.mems == now[1] if decision.mems else not now[1] or machine.mems <= now[1]
-        if not (cpus_right and mems_right):
+        if not cpus_right or ledger.mems_due(container.id, container.linux.cgroups_path, running.named_mems):
             set_anew = decision.cpus or machine.all_cpus, decision.mems or machine.all_mems
             updates.append(pods.update(container.id, *set_anew))
         return updates
@@ -251,7 +254,7 @@ class Takeover:
         """Takes a running container as it is, with an update where it has not what is its own, or lets it wait for its
         place.
         """
-        ledger, (pod, container, now, offline) = self._ledger, running
+        ledger, (pod, container, now, offline, _) = self._ledger, running
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
         ledger.records.check(pod, container)
@@ -292,13 +295,20 @@ class Takeover:
             asked = given.asked in ((), ledger.demands.shown(pod.uid, container.id))
             if not asked or allocation.exclusive != given.exclusive:  # what it had before may be of another size
                 self.resized.append(pod.uid)
-        where = {"numa_nodes": owner.homes, "cpus": allocation.cpus, "mems": allocation.mems}
+        mems = ledger.mems_due(container.id, container.linux.cgroups_path, running.named_mems)
+        where = {"numa_nodes": owner.homes, "cpus": allocation.cpus, "mems": mems or allocation.mems}
         names_more = bool(offline) and bool(allocation.exclusive or allocation.stable)
-        if not (owner.differs(now) or names_more):
+        if not (owner.differs(now[0]) or names_more or mems):
             log.info("container found pinned", **names(pod, container), **where)
             return
-        log.warning("container found with another cpuset: set anew", **names(pod, container), found=now[0], **where)
-        adopted.updates.append(pods.update(container.id, allocation.cpus, allocation.mems))
+        log.warning(
+            "container found with another cpuset: set anew",
+            **names(pod, container),
+            found=now[0],
+            found_mems=now[1],
+            **where,
+        )
+        adopted.updates.append(pods.update(container.id, allocation.cpus, mems))
 
 
 @dataclass(slots=True)

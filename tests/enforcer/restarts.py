@@ -4,7 +4,7 @@ outlive it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from enforcer.hook.agent import Agent
@@ -12,6 +12,7 @@ from enforcer.hook.facts.node_facts import DEFAULT_RULES, NodeFacts
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.ownership.recorder import Recorder
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.live_usage import Live
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
 from numakin.wire import nri_pb2 as nri
@@ -27,7 +28,7 @@ class Restarting:
     attached: whether the runtime has the plugin; while it has not, it asks and tells nothing. behind: containers of
     whose updates some were lost since the last Synchronize that was carried out. unified: a cgroup that nobody has set
     has no cpuset of its own, as in version 2; else it has all CPUs by name. at_any_time: whether the runtime may be sent
-    updates whatever it is doing. creating: containers whose creation is
+    updates whatever it is doing. limited: as `World` has it. creating: containers whose creation is
     under way, which no list of the runtime has.
     """
 
@@ -41,19 +42,23 @@ class Restarting:
         within_others: bool = False,
         unified: bool = False,
         at_any_time: bool = True,
+        limited: bool | None = None,
     ) -> None:
         self.machine, self.run_dir, self.reserved, self.rules = machine, run_dir, reserved, rules
         self.within_others, self.unified, self.at_any_time = within_others, unified, at_any_time
+        self.limited = limited
         self.spare = run_dir.with_name(f"{run_dir.name}.memory") / "spare.json"
         self.spare.parent.mkdir()
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
         self.created: dict[str, tuple[CpuSet, NumaSet]] = {}
         self.sandboxes: dict[str, nri.PodSandbox] = {}
         self.running: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
-        self.behind: set[str] = set()
+        self._lacking: dict[str, set[str]] = {}
         self.creating: set[str] = set()
         self.busy: dict[int, float] = {}
         self.cpu_seconds: dict[str, float] = {}
+        self.used_memory: dict[int, int] = {}
+        self.stalled: dict[int, float] = {}
         self.agent: Agent | None = None
         self.attached = False
         self.start()
@@ -72,7 +77,11 @@ class Restarting:
             self.machine,
             self.reserved,
             self.cgroups.get,
-            lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
+            lambda: {
+                node.id: max(0, node.memory - self.used_memory.get(node.id, 0)) for node in self.machine.numa_nodes
+            },
+            load=lambda: Live(stalled=self.stalled),
+            limited=lambda _path, _uid: self.limited,
             rules=self.rules,
             in_vm="kata".__eq__,
             within_others=self.within_others,
@@ -102,6 +111,20 @@ class Restarting:
         (self.run_dir / ".allocations.json.draft").rmdir()
 
     @property
+    def behind(self) -> set[str]:
+        return {*self._lacking}
+
+    def lacks(self, updates: Iterable[nri.ContainerUpdate]) -> None:
+        """These are not carried out."""
+        for update in updates:
+            self._lacking.setdefault(update.container_id, set()).update(_named(update))
+
+    def caught_up(self, *containers: str) -> None:
+        """These have all that they were given."""
+        for key in containers:
+            self._lacking.pop(key, None)
+
+    @property
     def heard(self) -> Agent | None:
         """The agent, where the runtime has it, for an event."""
         if self.agent is None or not self.attached:
@@ -118,7 +141,7 @@ class Restarting:
         self.agent.moves.all_told()
         self.recorder.write()
         self.attached = True
-        self.behind.clear()  # it compares with the cgroups
+        self._lacking.clear()  # it compares with the cgroups
         self.apply(updates, lost=lost)
         return updates
 
@@ -184,7 +207,7 @@ class Restarting:
         started.state = nri.CONTAINER_RUNNING
         self.cgroups[started.linux.cgroups_path] = self.created[container]
         if self.heard is not None:
-            self.behind.discard(container)  # it compares
+            self.caught_up(container)  # it compares
             self.tell(self.heard.post_start_container(pod, started))
 
     def fail(self, container: str) -> None:
@@ -200,7 +223,7 @@ class Restarting:
         pod, ended = self.running.pop(container)
         del self.cgroups[ended.linux.cgroups_path]
         self.creating.discard(container)
-        self.behind.discard(container)
+        self.caught_up(container)
         if self.heard is not None:
             self.apply(self.heard.stop_container(pod, ended), lost=lost, hung_up=hung_up)
             if sandbox and not lost:
@@ -230,19 +253,22 @@ class Restarting:
             self.push(updates, lost=lost)
             return
         self.agent.moves.take_along(updates)
-        self.behind |= {update.container_id for update in updates}
+        self.lacks(updates)
 
     def apply(self, updates: list[nri.ContainerUpdate], *, lost: bool = False, hung_up: bool = True) -> None:
         assert len({update.container_id for update in updates}) == len(updates), "one update for each container"
         if lost:
-            self.behind |= {update.container_id for update in updates}
+            self.lacks(updates)
             self.attached = self.attached and not hung_up
             return
         for update in updates:
             if update.container_id in self.creating:
-                self.behind.add(update.container_id)
+                self.lacks([update])
             elif update.container_id in self.running:
-                self.behind.discard(update.container_id)
+                lacking = self._lacking.get(update.container_id, set())
+                lacking -= _named(update)
+                if not lacking:
+                    self.caught_up(update.container_id)
                 path, cpu = path_of(update.container_id), update.linux.resources.cpu
                 cpus, mems = self.cgroups[path]
                 self.cgroups[path] = CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems
@@ -270,6 +296,11 @@ class Restarting:
         """The NUMA nodes of whose memory it may effectively have some."""
         everywhere = self.machine.all_mems
         return (self.cgroups[path_of(container)][1] & everywhere) or everywhere
+
+
+def _named(update: nri.ContainerUpdate) -> set[str]:
+    """What of a cpuset it is about."""
+    return {field.name for field, _ in update.linux.resources.cpu.ListFields()}
 
 
 def _tell(container: nri.Container, cpu: nri.LinuxCPU) -> None:

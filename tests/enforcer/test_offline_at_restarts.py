@@ -12,7 +12,7 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
 from tests.enforcer.hook.changing import without
 from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
+from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
 
 SECOND = NumaSet.parse("1")
 
@@ -241,3 +241,59 @@ def test_a_cpuset_that_stays_does_so_though_another_container_of_the_pod_has_no_
     assert node.agent.occupancy.allocations["a-side"].open
     node.becomes(two_numa_nodes())
     assert node.cpus("a") == before
+
+
+def opened(node: Restarting, name: str) -> None:
+    """A member whose memory was bound, and opened as it may use more than its NUMA node has."""
+    made = container(name)
+    node.create(pod(name, group="web", memory="bind"), made)
+    made.linux.resources.memory.limit.value = 20 * GIB
+    node.apply(node.agent.update_container(*node.running[name], made.linux.resources))
+    assert node.mems(name) == node.machine.all_mems
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["before the enforcer's eyes", "while it was away"])
+def test_memory_that_is_open_is_all_of_it_when_more_comes(node: Restarting, *, restarted: bool) -> None:
+    """Its cgroup names what there was. Once it was told, a restart changes nothing."""
+    node.becomes(without(two_numa_nodes(), mems=SECOND))
+    node.becomes(two_numa_nodes())
+    machine = without(two_numa_nodes(), mems=SECOND)
+    node.becomes(machine)
+    opened(node, "a")
+    if restarted:
+        node.recorder.write()
+        node.kill()
+        node.becomes(two_numa_nodes())
+        node.start()
+    else:
+        node.becomes(two_numa_nodes())
+    assert node.mems("a") == node.machine.all_mems == NumaSet.parse("0-1")
+    node.recorder.write()
+    node.kill()
+    node.start(joined=False)
+    assert node.synchronize() == []
+
+
+def test_who_was_bound_to_memory_that_went_while_the_enforcer_was_away_is_placed_anew(node: Restarting) -> None:
+    node.create(pod("a", group="web", memory="bind"), container("a"))
+    assert node.mems("a") == NumaSet.parse("0")
+    node.recorder.write()
+    node.kill()
+    node.becomes(without(two_numa_nodes(), mems=NumaSet.parse("0")))
+    node.start()
+    assert node.agent.occupancy.allocations["a"].mems == node.mems("a") == SECOND
+    assert node.agent.records.latest()["a"].reasons[0].number == "NUMA node 1"
+    node.becomes(two_numa_nodes())
+    assert node.mems("a") == SECOND
+
+
+def test_who_is_bound_to_all_memory_that_is_left_is_still_bound_after_a_restart(node: Restarting) -> None:
+    """More may come."""
+    node.becomes(without(two_numa_nodes(), mems=SECOND))
+    node.create(pod("a", group="web", memory="bind"), container("a"))
+    before = node.agent.occupancy.allocations["a"]
+    assert before.mems == node.machine.all_mems
+    node.recorder.write()
+    node.kill()
+    node.start()
+    assert node.agent.occupancy.allocations["a"] == before

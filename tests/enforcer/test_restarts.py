@@ -18,7 +18,7 @@ from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.world import limited, of_pod, two_numa_nodes
-from tests.enforcer.restarts import Restarting, container, ours, path_of, pod
+from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
 from tests.machines import NO_NUMA
 
 
@@ -566,3 +566,23 @@ def test_one_that_was_resized_has_as_many_cpus_though_the_update_was_lost_and_th
     node.start()
     assert node.cpus("own") == node.agent.occupancy.exclusive
     assert len(node.agent.occupancy.exclusive) == 2
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["registered again", "killed"])
+def test_memory_that_was_opened_is_open_though_the_runtime_never_got_that_answer(
+    node: Restarting, *, killed: bool
+) -> None:
+    """It may use more than its NUMA node has: the kernel would kill it there."""
+    made = container("a")
+    node.create(pod("a", group="web", memory="bind"), made)
+    assert node.mems("a") == NumaSet.parse("0")
+    made.linux.resources.memory.limit.value = 20 * GIB
+    node.apply(node.agent.update_container(*node.running["a"], made.linux.resources), lost=True)
+    node.recorder.write()
+    if killed:
+        node.kill()
+        node.start()
+    else:
+        node.synchronize()
+    assert node.mems("a") == node.machine.all_mems
+    assert node.synchronize() == []

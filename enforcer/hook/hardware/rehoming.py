@@ -58,13 +58,14 @@ class Rehoming:
     def off_reserved(self) -> list[nri.ContainerUpdate]:
         """For members that were taken over on CPUs which are reserved by now: `--reserved-cpus` was another before. And
         for those who have all that are left for themselves, as others went offline meanwhile, or parts of cores alone,
-        as SMT was switched on.
+        as SMT was switched on, or are bound to memory that has gone.
         """
         ledger, before = self._ledger, self._ledger.occupancy
         reserved, machine = before.reserved, ledger.machine
         lost = [key for key, reservation in before.reservations.items() if _can_not_stay(machine, before, reservation)]
         none_left, parts = machine.cpus <= before.exclusive, self._on_parts_of_cores()
-        lost = [*dict.fromkeys([*(lost if reserved or none_left else ()), *parts])]
+        bare = [held.reservation for held in before.allocations.values() if not held.mems <= machine.all_mems]
+        lost = [*dict.fromkeys([*(lost if reserved or none_left else ()), *parts, *bare])]
         if ledger.released or not lost:
             return []
         ledger.occupancy = carried_over(machine, reserved, before, tuple(lost)).with_live(before.live)
@@ -73,11 +74,12 @@ class Rehoming:
             why = Reason("machine", f"{len(machine.cpus)} CPUs", "are left, and none to others")
         elif parts:
             why = Reason("machine", f"{len(machine.cpus)} CPUs", "are there: its cores have more of them than before")
+        memory = Reason("machine", f"NUMA node {machine.all_mems}", "has memory, and none where its own was")
         yielded = list[nri.ContainerUpdate]()
         for key in lost:
-            yielded += self._decide_anew(key, before, why)
+            yielded += self._decide_anew(key, before, memory if key in bare else why)
         ledger.settle()
-        log.warning("members had CPUs that can't be theirs now", reserved=reserved, decided_anew=len(lost))
+        log.warning("members had CPUs or memory that can't be theirs now", reserved=reserved, decided_anew=len(lost))
         return [*ledger.updates_since(before), *yielded]
 
     def _on_parts_of_cores(self) -> list[str]:
@@ -93,19 +95,25 @@ class Rehoming:
         ]
 
     def _named_in_full(self, was: Machine) -> list[nri.ContainerUpdate]:
-        """For those whose cgroup names all CPUs of the machine as it was: an earlier process may have done that."""
+        """For those whose cgroup names all CPUs or all memory of the machine as it was: maybe of an earlier process."""
         ledger, updates, residents = self._ledger, list[nri.ContainerUpdate](), self._ledger.residents.now()
         for key, allocation in ledger.occupancy.allocations.items():
             not_ours = allocation.reservation == key and not ledger.occupancy.rules.everyone
-            if allocation.cpus or allocation.externally_managed or not_ours or key not in residents:
+            if (allocation.cpus and allocation.mems) or allocation.externally_managed or not_ours:
                 continue
-            now, widest = ledger.node.cpuset_now(residents[key].cgroups_path), ledger.widest(key)
-            if now is not None and now[0] and was.cpus <= now[0] and not widest <= now[0]:
-                updates.append(pods.update(key, widest, NumaSet()))
+            path = residents[key].cgroups_path if key in residents else ""
+            now, widest = ledger.node.cpuset_now(path) if path else None, ledger.widest(key)
+            if now is None:
+                continue
+            all_before = bool(now[0]) and was.cpus <= now[0] and not allocation.cpus
+            cpus = widest if all_before and not widest <= now[0] else CpuSet()
+            mems = ledger.mems_due(key, path, now[1]) if not allocation.mems else NumaSet()
+            if cpus or mems:
+                updates.append(pods.update(key, cpus, mems))
         return updates
 
     def _still_open(self) -> list[nri.ContainerUpdate]:
-        """Those that lost their place before, or were released, were given all CPUs of that time by name."""
+        """Those that lost their place before, or were released, were given all CPUs and memory of that time by name."""
         ledger = self._ledger
         opened = {key for key in self._opened if not self._pinned(key)}
         if ledger.released:
@@ -114,8 +122,14 @@ class Rehoming:
                 key for key, grant in ledger.past.grants.items() if key in residents and not grant.externally_managed
             }
         allocations = ledger.occupancy.allocations
-        now = {key: allocations[key].cpus if key in allocations else CpuSet() for key in sorted(opened)}
-        return [pods.update(key, now[key] or ledger.widest(key), NumaSet()) for key in now]
+        return [self._in_full(key, allocations.get(key)) for key in sorted(opened)]
+
+    def _in_full(self, key: str, held: Allocation | None) -> nri.ContainerUpdate:
+        """Its memory is named only where we may have done so before."""
+        ledger = self._ledger
+        cpus, mems = (held.cpus, held.mems) if held is not None else (CpuSet(), NumaSet())
+        ours = held is None or held.reservation != key or key in ledger.past.grants
+        return pods.update(key, cpus or ledger.widest(key), mems or (ledger.machine.all_mems if ours else NumaSet()))
 
     def _pinned(self, container: str) -> bool:
         allocation = self._ledger.occupancy.allocations.get(container)

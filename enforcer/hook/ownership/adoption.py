@@ -32,12 +32,20 @@ what is not.
 
 
 class Running(NamedTuple):
-    """A container that the runtime lists, with what its cgroup has. offline: the CPUs that it names besides."""
+    """A container that the runtime lists, with what its cgroup has. offline: the CPUs that it names besides; gone: the
+    memory.
+    """
 
     pod: nri.PodSandbox
     container: nri.Container
     now: Now
     offline: CpuSet = CpuSet()
+    gone: NumaSet = NumaSet()
+
+    @property
+    def named_mems(self) -> NumaSet:
+        """All that its cgroup names: what is gone it has again once that is back."""
+        return self.now[1] | self.gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +60,9 @@ class Pinned:
     allocation: Allocation
     let_out: NumaSet = NumaSet()
 
-    def differs(self, now: Now) -> bool:
-        """Whether the cgroup has other CPUs than those for itself, or memory that leaves out what was bound."""
-        cpus, mems = now
-        own, bound = self.allocation.exclusive, self.allocation.mems
-        return bool(own and own != cpus) or bool(bound and bound != mems)
+    def differs(self, cpus: CpuSet) -> bool:
+        """Whether these are other CPUs than those for itself."""
+        return self.allocation.exclusive not in (CpuSet(), cpus)
 
 
 def known_of(live: Iterable[Running], past: Past) -> Past:
@@ -152,7 +158,8 @@ def _guessed(machine: Machine, occupancy: Occupancy, request: Request, now: Now)
     others = pools.sharers(occupancy, but=request.container) & cpus.mask
     alone = not others and bool(machine.cpus - occupancy.exclusive - cpus)
     own = cpus if alone and _may_own(machine, occupancy, request, cpus) else CpuSet()
-    return _pinned(machine, request, homes, Grant(request.pod, homes, cpus, mems, own, cache_domain=domain), mems)
+    bound = NumaSet() if _is_everything(machine, homes, mems) else mems
+    return _pinned(machine, request, homes, Grant(request.pod, homes, cpus, bound, own, cache_domain=domain), mems)
 
 
 def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past) -> Pinned | None:
@@ -205,7 +212,8 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
     held = occupancy.reservations.get(request.reservation_key)
     comes_home = held is not None and held.numa_nodes == homes and homes <= around and given.cpus <= cpus
     if not (around <= homes | given.reach or comes_home) and _is_pool(machine, occupancy, cpus, known):
-        elsewhere = replace(given, mems=mems, parts=(), cache_domain=CpuSet(), let_out=NumaSet())
+        bound = NumaSet() if _is_everything(machine, around, mems) else mems
+        elsewhere = replace(given, mems=bound, parts=(), cache_domain=CpuSet(), let_out=NumaSet())
         given = given.before if given.before is not None and given.before.homes == around else elsewhere
         homes = around
     if homes.isdisjoint(machine.cpu_nodes):
@@ -216,11 +224,19 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
         domain = _domain_around(machine, occupancy, request, homes, cpus)
     if not pools.pool_of(machine, occupancy, request.pool, homes):
         return None
+    unknown = not given.cpus and not _is_everything(machine, homes, mems)  # an older enforcer's mark says nothing
     return _pinned(
         machine,
         request,
         homes,
-        replace(given, cpus=cpus, exclusive=CpuSet(), cache_domain=domain, stable=given.stable and cpus == given.cpus),
+        replace(
+            given,
+            cpus=cpus,
+            mems=mems if unknown else given.mems,
+            exclusive=CpuSet(),
+            cache_domain=domain,
+            stable=given.stable and cpus == given.cpus,
+        ),
         mems,
     )
 
@@ -240,9 +256,9 @@ def _homes_of(machine: Machine, given: Grant) -> NumaSet:
 
 def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, mems: NumaSet) -> Pinned:
     """Memory that was opened since stays so; a binding that leaves out its home is another owner's, and is set anew."""
-    everywhere = mems in (machine.mems, machine.all_mems) and len(homes) < len(machine.cpu_nodes)
+    opened = (grant.cpus and not grant.mems) or (mems != grant.mems and _is_everything(machine, homes, mems))
     ours = not mems.isdisjoint(homes) or grant.mems <= mems
-    bound = NumaSet() if everywhere or (grant.cpus and not grant.mems) else mems if ours else grant.mems
+    bound = NumaSet() if opened else mems if ours else grant.mems
     return Pinned(
         homes,
         grant.cache_domain,
@@ -260,6 +276,11 @@ def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, me
         ),
         grant.let_out & machine.cpu_nodes,
     )
+
+
+def _is_everything(machine: Machine, homes: NumaSet, mems: NumaSet) -> bool:
+    """Whether a cgroup that names this memory is by itself no binding to these homes."""
+    return mems in (machine.mems, machine.all_mems) and len(homes) < len(machine.cpu_nodes)
 
 
 def _domain_around(machine: Machine, occupancy: Occupancy, request: Request, homes: NumaSet, cpus: CpuSet) -> CpuSet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.state import pools
 from tests.enforcer.history.truth import NAMESPACES, Truth
 
@@ -28,6 +28,21 @@ def what_the_ledger_says_is_in_the_cgroups(truth: Truth) -> None:
             assert truth.node.cpus(key) == said, f"{key} is on CPUs {truth.node.cpus(key)}, said to be on {said}"
         else:
             assert truth.node.cpus(key) == machine.all_cpus, f"{key} has not opted in"
+
+
+def memory_is_what_the_ledger_says(truth: Truth) -> None:
+    """Bound to what it was bound to; else open, whoever opened it, and when."""
+    machine, occupancy, starting = truth.node.machine, truth.node.agent.occupancy, truth.starting()
+    for key, living in truth.live.items():
+        allocation = occupancy.allocations.get(key)
+        if living.uncertain or key in truth.node.behind or key in truth.unheard():
+            continue
+        if living.limit is not None and key in starting:
+            continue  # narrowed at its start
+        ours = living.opted_in and living.foreign is None and not truth.released
+        bound = ours and allocation is not None and not allocation.externally_managed
+        said = (allocation.mems if bound else NumaSet()) or machine.all_mems
+        assert truth.node.mems(key) == said, f"{key} has memory on {truth.node.mems(key)}, said to be on {said}"
 
 
 def each_is_known_and_nobody_else_is(truth: Truth) -> None:
@@ -185,6 +200,7 @@ LAWS: tuple[Law, ...] = tuple(
     _while_told(law)
     for law in (
         what_the_ledger_says_is_in_the_cgroups,
+        memory_is_what_the_ledger_says,
         each_is_known_and_nobody_else_is,
         no_fault_of_ours_was_met,
         exclusive_is_exclusive,

@@ -140,7 +140,7 @@ class History(Truth):
         self._tell_budget(sandbox)
         if self.node.at_any_time and self.node.attached:
             self.node.push(self.node.agent.moves.unsent_updates())
-        self.node.behind |= {key for key in self.live if self.node.agent.moves.waits(key)}
+        self.node.lacks(self.node.agent.moves._unsent.values())
         self._answered()
 
     def a_pause_process_dies(self) -> None:
@@ -174,6 +174,8 @@ class History(Truth):
         if (budget := self.budgets.get(sandbox.uid)) is not None:
             made.linux.resources.CopyFrom(limited(budget.slice_of(name) or budget.cpus))
             made.linux.resources.cpu.cpus = claim
+        else:
+            made.linux.resources.memory.limit.value = self._some_memory()
         fate = self.draw.choice(FATES)
         again = (sandbox.uid, name) in self.never_created
         heard, lost = self.node.attached, self._often(0.05)
@@ -201,6 +203,10 @@ class History(Truth):
         elif (fate == "fails" or not listed) and heard:
             self.failed.attempts[key] = sandbox, name
         self._answered(written=not self._often(0.2))
+
+    def _some_memory(self) -> int:
+        """Up to more than a NUMA node has."""
+        return GIB * self.draw.choice((1, 1, 1, 4, 7, 12, 20))
 
     def _begins(self, key: str) -> None:
         """The start of one whose creation was under way when the enforcer came is the first that it hears of it."""
@@ -287,7 +293,7 @@ class History(Truth):
                 assert not stays or second_best._better(requests) is None, f"{key} is left open, and there is room"
 
     def a_container_is_resized(self) -> None:
-        """Whether or not the runtime has somebody to tell."""
+        """Whether or not the runtime has somebody to tell, or gets the answer."""
         key = self._a_container()
         if not key:
             return
@@ -295,12 +301,16 @@ class History(Truth):
         if sandbox.uid in self.budgets:
             return
         resources = container(key, self.draw.choice((0.5, 1, 1.5, 2, 3, 4, 9))).linux.resources
+        resources.memory.limit.value = self._some_memory()
         living, heard = self.live[key], self.node.heard is not None
         if resources.cpu.shares.value != running.linux.resources.cpu.shares.value:
             living.unseen = not heard and (living.unseen or not living.noted)
+        if not heard:
+            self.homes.pop(key, None)  # it may be more than its NUMA node has by now
         if self.node.heard is not None:
-            self.node.apply(self.node.heard.update_container(sandbox, running, resources))
+            self.node.apply(self.node.heard.update_container(sandbox, running, resources), lost=self._often(0.1))
         running.linux.resources.cpu.shares.value = resources.cpu.shares.value
+        running.linux.resources.memory.limit.value = resources.memory.limit.value
         self._answered()
 
     def another_owner_writes(self) -> None:
@@ -360,12 +370,12 @@ class History(Truth):
         """The kernel does not let some containers go; another one may come before the step is taken back."""
         failed = {update.container_id for update in updates if self._often(0.5)}
         self.node.push([update for update in updates if update.container_id not in failed])
-        self.node.behind |= failed
+        self.node.lacks(update for update in updates if update.container_id in failed)
         self._answered()
         if self._often(0.5):
             self.a_container_comes()
         if self.node.attached and failed:
-            self.node.behind -= failed
+            self.node.caught_up(*failed)
             self.node.push(self.node.agent.moves.take_back(step, failed, before))
             self._answered()
 
@@ -491,12 +501,13 @@ class History(Truth):
             living, allocation = self.live[key], agent.occupancy.allocations[key]
             may_be_set = living.ours or (self.node.rules.everyone and not living.anothers)
             if may_be_set and not allocation.externally_managed:
-                said = allocation.cpus or self.node.machine.all_cpus
+                said = allocation.cpus or self.node.machine.all_cpus, allocation.mems or self.node.machine.all_mems
+                there = self.node.cpus(key), self.node.mems(key)
                 told = key in self._called_refused() or agent.moves.waits(key)
                 told |= not allocation.cpus and key in self.node.behind  # what is open is read at Synchronize
-                assert told or self.node.cpus(key) == said, f"{key} is on {self.node.cpus(key)}, said to be on {said}"
-                if self.node.cpus(key) == said:
-                    self.node.behind.discard(key)
+                assert told or there == said, f"{key} is on {there}, said to be on {said}"
+                if there == said:
+                    self.node.caught_up(key)
         self._answered()
 
     def _called_refused(self) -> set[str]:
@@ -506,24 +517,33 @@ class History(Truth):
         (self.node.empty if self.full else self.node.fill)()
         self.full = not self.full
 
-    def cpus_or_numa_nodes_come_or_go(self) -> None:
-        """Whether or not an enforcer is there to see it. The machine's first two cores stay."""
+    def cpus_or_memory_come_or_go(self) -> None:
+        """Whether or not an enforcer is there to see it. The machine's first two cores stay, and some memory."""
         if not self.node.unified:
             return
         whole = self.whole
         cores = sorted({whole.core_of(cpu) for cpu in whole.cpus}, key=lambda core: core.lowest)
-        gone, offline = NumaSet(), CpuSet()
+        gone, bare, offline = NumaSet(), NumaSet(), CpuSet()
         if self._often(0.7):
-            others = [*whole.cpu_nodes][1:]
+            others = [*(whole.cpu_nodes | whole.all_mems)][1:]
             gone = NumaSet.of(node for node in others if self._often(0.2))
+            bare = NumaSet.of(node for node in whole.all_mems if self._often(0.2))
+            bare = NumaSet() if whole.all_mems <= bare | gone else bare
             share = self.draw.choice((0.0, 0.1, 0.3, 0.9))
             offline = CpuSet.of(cpu for core in cores[2:] if self._often(share) for cpu in core)
             if self._often(0.3):  # SMT is switched off
                 offline = CpuSet.of(cpu for core in cores for cpu in [*core][1:])
-        self.node.becomes(without(whole, offline, gone=gone) if gone or offline else whole, lost=self._often(0.15))
+        changed = without(whole, offline, bare, gone) if gone or bare or offline else whole
+        self.node.becomes(changed, lost=self._often(0.15))
         lost = {self.live[key].pod.uid for key, cpus in self.stable.items() if not cpus <= self.node.machine.cpus}
         self.stable = {key: cpus for key, cpus in self.stable.items() if self.live[key].pod.uid not in lost}
         self._answered(written=not self._often(0.2))
+
+    def memory_fills_or_comes_free(self) -> None:
+        """And something may wait for it."""
+        nodes = self.whole.all_mems
+        self.node.used_memory = {node: GIB * self.draw.choice((0, 0, 0, 4, 14)) for node in nodes}
+        self.node.stalled = {node: self.draw.choice((0.0, 0.0, 0.3)) for node in nodes}
 
     def the_kubelet_tells_of_devices(self) -> None:
         """Free ones, by the NUMA node they are near to, which may be one that is not there."""
@@ -643,7 +663,8 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1.5, History.cgroups_are_read_back),
         (1.5, History.an_exclusive_one_comes_while_members_are_out),
         (1.5, History.what_runs_gets_busy_or_idle),
-        (1.5, History.cpus_or_numa_nodes_come_or_go),
+        (1.5, History.cpus_or_memory_come_or_go),
+        (1, History.memory_fills_or_comes_free),
         (1, History.the_kubelet_tells_of_devices),
     )
 }

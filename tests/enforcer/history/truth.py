@@ -136,6 +136,7 @@ class Truth:
             within_others=draw.random() < 0.5,
             unified=draw.random() < 0.6,
             at_any_time=draw.random() < 0.6,
+            limited=True,
         )
         self.count = 0
         self.pods: dict[str, nri.PodSandbox] = {}

@@ -227,6 +227,16 @@ def test_a_container_that_started_with_another_cpuset_than_it_was_given_is_pinne
     assert world.cpus("a") == str(CpuSet.parse("0-3,8-11") - CpuSet.parse(world.cpus("own"))), "as it is due by then"
 
 
+def test_memory_that_was_opened_while_a_container_was_starting_is_open_after_its_start(world: World) -> None:
+    """The runtime starts it with what it was created with."""
+    sandbox, mine = member("a", memory="bind"), container("a")
+    world.create(sandbox, mine)
+    world.agent.update_container(sandbox, mine, container("a", memory=20 * GIB).linux.resources)
+    assert world.mems("a") == "0"
+    world.start(sandbox, mine)
+    assert world.mems("a") == "0-1"
+
+
 def test_a_bad_annotation_is_counted_and_the_pod_starts_as_if_without_it(world: World) -> None:
     world.create(member("a", cpus="all-of-them"), container("a"))
     assert world.cpus("a") == "0-3,8-11"

@@ -7,7 +7,7 @@ import pytest
 from enforcer.hook.facts import pods
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.reading_back import read, with_one_stuck
-from tests.enforcer.hook.world import World, container, member, pod
+from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 WIDE = CpuSet.parse("0-15"), NumaSet.parse("0-1")
 
@@ -48,6 +48,28 @@ def test_an_update_that_was_lost_is_asked_for_once_more(stuck: World) -> None:
     stuck.cgroups["/kubepods/web"] = stuck.agent.occupancy.allocations["web"].cpus, NumaSet.parse("0")
     assert read(stuck, 5) == []
     assert stuck.agent.records.counts["differs"] == 0
+
+
+def test_so_is_the_opening_of_memory(world: World) -> None:
+    """The kernel would kill it where it is bound."""
+    world.create(member("web", memory="bind"), container("web"))
+    wanted = container("web", memory=20 * GIB)
+    world.agent.update_container(member("web", memory="bind"), container("web"), wanted.linux.resources)
+    assert read(world) == []
+    world.agent.read_back.begin()
+    world.apply(world.agent.read_back.step())
+    assert world.mems("web") == "0-1"
+    assert read(world, 5) == []
+    assert world.agent.records.counts["differs"] == 0
+
+
+def test_memory_that_is_open_is_no_difference_where_the_cgroup_above_has_no_more(world: World) -> None:
+    """As cgroups of version 1 name all that the one above them has."""
+    world.create(member("web", memory="prefer"), container("web"))
+    world.cgroups["/kubepods/web"] = CpuSet.parse("0-3,8-11"), NumaSet.parse("0")
+    world.widest = CpuSet.parse("0-15"), NumaSet.parse("0")
+    assert read(world, 5) == []
+    assert world.agent.records.counts["differs"] == 0
 
 
 def test_one_that_the_runtime_has_not_been_asked_for_yet_was_not_refused(stuck: World) -> None:

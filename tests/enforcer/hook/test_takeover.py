@@ -6,6 +6,7 @@ from enforcer.hook.ownership import checkpoint
 from enforcer.hook.ownership.checkpoint import Wording
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.world import GIB, World, container, member, pod
+from tests.machines import machine
 
 
 def starts(world: World, name: str, of=member, cpuset: tuple[CpuSet, NumaSet] | None = None) -> list:
@@ -79,6 +80,19 @@ def test_one_that_starts_pinned_after_a_release_is_given_the_whole_machine(world
         world.apply(agent.post_start_container(member("a"), made))
         assert (world.cpus("a"), world.mems("a")) == ("0-15", "0-1")
         assert agent.post_start_container(member("a"), made) == []
+
+
+def test_one_that_starts_with_bound_memory_after_a_release_is_given_all_of_it_though_it_has_all_cpus() -> None:
+    world = World(machine("one NUMA node and a memory expander", ["0-7", ""], [16, 16]))
+    sandbox, made = member("a", memory="bind"), container("a")
+    world.create(sandbox, made)
+    created = world.cgroups["/kubepods/a"]
+    assert (world.cpus("a"), world.mems("a")) == ("0-7", "0")
+    world.agent.release()
+    world.cgroups["/kubepods/a"] = created
+    world.start(sandbox, made)
+    assert world.mems("a") == "0-1"
+    assert world.agent.post_start_container(sandbox, made) == []
 
 
 def test_one_that_starts_open_after_a_release_is_given_the_whole_machine_by_the_answer_that_brings_it(
