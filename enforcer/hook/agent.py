@@ -69,10 +69,10 @@ class Agent:
         """Takes over what runs; the updates are for members that are not pinned yet, or could be better off by now."""
         self.creations.clear()
         self._unclaimed.clear()
-        updates = self.takeover.synchronize(sandboxes, containers)
+        updates = [*self.takeover.synchronize(sandboxes, containers), *self.rehoming.off_reserved()]
         for pod in dict.fromkeys(self.takeover.resized):
             updates += self._resized(pod)
-        return pods.merged([*updates, *self.rehoming.off_reserved(), *self.moves.second_best.improve()])
+        return pods.merged([*updates, *self.moves.second_best.improve()])
 
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
         """The pod's containers come soon."""

@@ -4,12 +4,14 @@ loses a home for it, nothing of another owner's is taken for ours, and what has 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
+from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.changing import without
 from tests.enforcer.hook.world import two_numa_nodes
 from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
@@ -285,6 +287,20 @@ def test_who_was_bound_to_memory_that_went_while_the_enforcer_was_away_is_placed
     assert node.agent.records.latest()["a"].reasons[0].number == "NUMA node 1"
     node.becomes(two_numa_nodes())
     assert node.mems("a") == SECOND
+
+
+def test_so_is_who_was_let_out_of_a_numa_node_that_is_gone_and_resized_meanwhile(node: Restarting) -> None:
+    made = container("a")
+    node.agent.expect(pb.Expect(pod="uid-a", numa_nodes="1"))
+    node.create(pod("a", group="web", memory="bind"), made)
+    assert node.mems("a") == SECOND
+    ledger = node.agent.ledger
+    out = replace(ledger.occupancy.reservations["uid-a"], let_out=NumaSet.parse("0-1"))
+    ledger.occupancy = ledger.occupancy.changed(reservations={"uid-a": out})
+    node.tell(ledger.settle())
+    made.linux.resources.cpu.shares.value = 2048
+    restarts_with(node, "", gone=SECOND)
+    assert node.mems("a") == node.agent.occupancy.allocations["a"].mems == NumaSet.parse("0")
 
 
 def test_who_is_bound_to_all_memory_that_is_left_is_still_bound_after_a_restart(node: Restarting) -> None:
