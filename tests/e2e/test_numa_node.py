@@ -22,7 +22,7 @@ from lab.cluster.cluster import Cluster
 from lab.cluster.credentials import EMULATOR_HOST
 from tests.cluster.workloads import Deployment, Namespace, deployment, nodes_by_group
 from tests.e2e.conftest import for_real_node, have_real_node
-from tests.e2e.guest import real_node
+from tests.e2e.guest import real_node, shares
 from tests.e2e.guest.world import WAITS
 from tests.e2e.lab import vm
 from tests.e2e.lab.kubelet import configuration
@@ -113,10 +113,15 @@ def outcome(
     shared = what_the_kubelet_needs(cluster, kubernetes, tmp_path_factory.mktemp("node"))
     extender = f"{EMULATOR_HOST}:{cluster.extenders[0].grpc.rpartition(':')[2]}"
     command = ["python3", "-m", real_node.__name__, EMULATED, extender, LAST]
-    share = f"local,path={shared},mount_tag={real_node.SHARED},security_model=none,readonly=on"
     network = ("-netdev", "user,id=outside", "-device", "virtio-net-pci,netdev=outside")
     with ThreadPoolExecutor(1) as pool:
-        boot = pool.submit(numavm, "4x1", command, systemd=True, options=("--qemu", *network, "-virtfs", share))
+        boot = pool.submit(
+            numavm,
+            "4x1",
+            command,
+            systemd=True,
+            options=("--qemu", *network, *shares.options(real_node.SHARED, shared)),
+        )
         deploy_in_turn(namespace, boot)
         result = boot.result()
     assert result.status == 0, f"{result.failure()}\n{what_became_of(namespace)}"

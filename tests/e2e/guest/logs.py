@@ -11,20 +11,24 @@ CONTAINERD = Path("/var/log")
 """The folder in which lab-containerd leaves containerd.log."""
 
 SYSTEMD = Path("/run/systemd/system")
-"""There where it is process 1, and has containerd's log."""
+"""There where it is process 1, and has the runtimes' logs."""
 
-USUAL = re.compile(r"level=(info|debug)")
-"""In a line of containerd's log: nothing that a failure is about."""
+RUNTIMES = ("containerd", "crio")
+"""Their units."""
+
+USUAL = re.compile(r"level=\"?(info|debug)")
+"""In a line of a runtime's log: nothing that a failure is about."""
 
 LAST = 5000
 """Characters of each log."""
 
 
 def show(folder: Path) -> None:
-    """Prints the ends of containerd's log and of those in a folder, indented: no line is taken for a record."""
+    """Prints the ends of the runtimes' logs and of those in a folder, indented: no line is taken for a record."""
     if SYSTEMD.is_dir():
-        journal = ("journalctl", "--unit", "containerd", "--no-pager", "--output", "cat")
-        _print("containerd", subprocess.run(journal, capture_output=True, text=True, check=False).stdout)
+        for unit in RUNTIMES:
+            journal = ("journalctl", "--unit", unit, "--no-pager", "--output", "cat")
+            _print(unit, subprocess.run(journal, capture_output=True, text=True, check=False).stdout)
     for log in (*CONTAINERD.glob("containerd.log"), *sorted(folder.glob("*.log"))):
         _print(log.name, log.read_text(errors="replace"))
 

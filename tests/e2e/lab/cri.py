@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 
 from enforcer.machine.cgroup import MEMORY_LIMIT_V1, MEMORY_LIMIT_V2, CgroupTree
+from enforcer.machine.cgroup_path import SLICE
 from numakin.wire import cri_pb2 as cri
 from numakin.wire import cri_pb2_grpc
 from tests.e2e.lab import image
@@ -37,7 +38,9 @@ class Pod:
 
 
 class Kubelet:
-    """Plays the kubelet towards the runtime at `socket`; its pods' cgroups are below `cgroup_parent`."""
+    """Plays the kubelet towards the runtime at `socket`; its pods' cgroups are below `cgroup_parent`, which is a slice where
+    systemd has the cgroups.
+    """
 
     def __init__(self, socket: Path, cgroup_parent: str) -> None:
         self.cgroup_parent = cgroup_parent
@@ -103,7 +106,7 @@ class Kubelet:
                 for outside, inside in (host_ports or {}).items()
             ],
             linux=cri.LinuxPodSandboxConfig(
-                cgroup_parent=f"{self.cgroup_parent}/pod{uid}",
+                cgroup_parent=self.pod_cgroup(uid),
                 security_context=cri.LinuxSandboxSecurityContext(namespace_options=namespaces),
                 resources=resources,
             ),
@@ -113,6 +116,12 @@ class Kubelet:
         if memory_limit:
             _limit_memory(config.linux.cgroup_parent, memory_limit)
         return Pod(answer.pod_sandbox_id, config)
+
+    def pod_cgroup(self, uid: str) -> str:
+        """As the kubelet names it, by either cgroup driver."""
+        if self.cgroup_parent.endswith(SLICE):
+            return f"/{self.cgroup_parent}/{self.cgroup_parent.removesuffix(SLICE)}-pod{uid.replace('-', '_')}{SLICE}"
+        return f"{self.cgroup_parent}/pod{uid}"
 
     def create(
         self,

@@ -83,7 +83,13 @@ SID = Installation("containerd-sid", RealContainerd, "sid")
 @functools.cache
 def installations() -> tuple[Installation, ...]:
     """All that this machine can start. Raises LookupError for a folder that lacks a program."""
-    return TRIXIE, SID, *_given("CONTAINERD_BIN", RealContainerd), *_given("CRIO_BIN", RealCrio)
+    return TRIXIE, SID, *_given("CONTAINERD_BIN", RealContainerd), *given_crios()
+
+
+@functools.cache
+def given_crios() -> tuple[Installation, ...]:
+    """Of CRIO_BIN. Raises as `installations`."""
+    return tuple(_given("CRIO_BIN", RealCrio))
 
 
 @functools.cache
