@@ -187,7 +187,8 @@ class TestWithCertificates:
             slow = [stack.enter_context(door.connect()) for _ in range(limits.CONNECTIONS_PER_PEER - 2)]
             for at in range(5):
                 for each in slow:
-                    each.sendall(hello[at : at + 1])
+                    with suppress(ConnectionError):  # its time for a handshake is over, on a busy machine
+                        each.sendall(hello[at : at + 1])
                 with door.connect(caller) as quick:
                     assert asks(quick)
 
