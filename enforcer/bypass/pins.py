@@ -88,11 +88,11 @@ class Pins:
         self._tree.set_cpuset(pin.cgroups_path, pin.cpus, pin.mems)
 
     def overwritten(self) -> Iterator[tuple[str, CpusAndMems]]:
-        """The containers whose cpuset another program has set since, and to what."""
+        """The containers whose cpuset another program has set since, and to what; no memory where that is as it was."""
         for key, pin in list(self._pins.items()):
             now = self._now(pin.cgroups_path) if pin.written else None
             if now is not None and not _as_written(now, (pin.cpus, pin.mems)):
-                yield key, now
+                yield key, (now[0], now[1] if now[1] != pin.mems else NumaSet())
 
     def _has(self, cgroups_path: str, written: CpusAndMems) -> bool:
         now = self._now(cgroups_path)

@@ -221,7 +221,8 @@ class Agent:
         """Updates after a pod asks for something else: its demand may be more than its cache holds, or fit again."""
         ledger = self.ledger
         of_pod = [request for request in ledger.requests.values() if request.pod == pod]
-        ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, of_pod)
+        narrowed = [request for request in ledger.narrowed.values() if request.pod == pod]
+        ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, [*of_pod, *narrowed])
         ledger.records.counts["memory opened"] += len(updates)
         updates += self._own_cpus_as_asked(of_pod)
         return pods.merged([*updates, *ledger.settle()])
@@ -299,8 +300,9 @@ class Agent:
 
     def taken_over(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> list[nri.ContainerUpdate]:
         """Another owner has written the cpuset that the container has now: we yield for it."""
+        opened = [] if claim.mems else self.ledger.memory_back(container.id)
         self.ledger.yield_to(pod, container, claim)
-        return self.ledger.settle()
+        return [*opened, *self.ledger.settle()]
 
     def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> list[nri.ContainerUpdate]:
         """The kernel did not take the container's cpuset: it is left alone."""

@@ -169,9 +169,10 @@ class Ledger:
     def renew(self, pod: str) -> bool:
         """Takes over what the pod asks for now; whether that is another demand than before."""
         self.residents.learned(pod, self.nominations.workload(pod))
-        requests, reservations = self.demands.renewed(pod, self.requests, self.occupancy)
-        self.requests |= requests
-        budgeted = (it for it in requests.values() if it.budget is not None and it.opt_in.scope is Scope.CONTAINER)
+        requests, reservations = self.demands.renewed(pod, {**self.requests, **self.narrowed}, self.occupancy)
+        self.narrowed |= {key: request for key, request in requests.items() if key in self.narrowed}
+        self.requests |= (own := {key: request for key, request in requests.items() if key not in self.narrowed})
+        budgeted = (it for it in own.values() if it.budget is not None and it.opt_in.scope is Scope.CONTAINER)
         if (request := next(budgeted, None)) is not None:
             self._unite(request)
         elif reservations:
@@ -445,6 +446,11 @@ class Ledger:
             return True
         above = self.node.widest_cpuset(cgroups_path)
         return above is not None and above[1] <= named
+
+    def memory_back(self, container: str) -> list[nri.ContainerUpdate]:
+        """All of it, where we have bound it, for one whose CPUs another owner takes over: nobody would open it then."""
+        held = self.occupancy.allocations.get(container)
+        return [pods.update(container, CpuSet(), self.machine.all_mems)] if held is not None and held.mems else []
 
     def updates_since(self, before: Occupancy) -> list[nri.ContainerUpdate]:
         """Updates for containers of then whose allocation is another now. What became open is named in full: an empty

@@ -171,7 +171,8 @@ def _on_its_own(machine: Machine, occupancy: Occupancy, request: Request, now: N
     choices = [grant for grant in (given, given.before) if grant is not None and grant.exclusive == cpus]
     may_be_moved = len(cpus) == len(given.exclusive) or _may_own(machine, occupancy, request, cpus)
     if not choices and cpus <= machine.all_cpus - known.stable and may_be_moved:
-        choices.append(replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet()))
+        there = replace(given, homes=machine.nodes_of(cpus), cpus=cpus, exclusive=cpus, cache_domain=CpuSet())
+        choices.append(replace(there, mems=mems if given.mems else NumaSet()))
     choices += [grant for grant in (given, given.before) if grant is not None and grant.exclusive]
     free = machine.cpus - occupancy.exclusive - CpuSet(occupancy.directory.stable)
     mine = (choice for choice in choices if choice.exclusive <= free or _is_its_pods(occupancy, request, choice, known))
@@ -224,7 +225,7 @@ def _sharing(machine: Machine, occupancy: Occupancy, request: Request, now: Now,
         domain = _domain_around(machine, occupancy, request, homes, cpus)
     if not pools.pool_of(machine, occupancy, request.pool, homes):
         return None
-    unknown = not given.cpus and not _is_everything(machine, homes, mems)  # an older enforcer's mark says nothing
+    unknown = not (given.cpus and given.homes) and not _is_everything(machine, homes, mems)  # an older enforcer's mark
     return _pinned(
         machine,
         request,
@@ -255,10 +256,10 @@ def _homes_of(machine: Machine, given: Grant) -> NumaSet:
 
 
 def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, mems: NumaSet) -> Pinned:
-    """Memory that was opened since stays so; a binding that leaves out its home is another owner's, and is set anew."""
+    """Memory that was opened since stays so; a binding to less than was given is set anew, as it could kill."""
     opened = (grant.cpus and not grant.mems) or (mems != grant.mems and _is_everything(machine, homes, mems))
-    ours = not mems.isdisjoint(homes) or grant.mems <= mems
-    bound = NumaSet() if opened else mems if ours else grant.mems
+    covers = grant.mems <= mems
+    bound = NumaSet() if opened else mems if covers else grant.mems
     return Pinned(
         homes,
         grant.cache_domain,

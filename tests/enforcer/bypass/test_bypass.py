@@ -115,13 +115,14 @@ def test_while_events_are_heard_the_runtime_is_asked_for_nothing_twice(node: Byp
 
 
 def test_a_cpuset_that_somebody_else_writes_is_theirs_from_then_on(hurried: Bypassed) -> None:
+    """But for memory that we have bound, which nobody else would open."""
     taken, ours = hurried.member("a"), hurried.member("b")
     hurried.pinned(taken)
     home = hurried.pinned(ours)
     until(lambda: len(hurried.said("cpuset written")) == 2, "both written")
     hurried.cgroups.set_cpus(hurried.runtime.path(taken), "3")
     until(lambda: hurried.status()["counts"].get("yielded"), "the other owner to be seen")
-    assert hurried.cpus(taken) == "3"
+    until(lambda: hurried.cgroups.cpuset(hurried.runtime.path(taken)) == ("3", "0-1"), "its memory is open")
     assert hurried.cpus(ours) == home
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from numakin.placement.decide import memory
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.state import pools
 from tests.enforcer.history.truth import NAMESPACES, Truth
@@ -43,6 +44,17 @@ def memory_is_what_the_ledger_says(truth: Truth) -> None:
         bound = ours and allocation is not None and not allocation.externally_managed
         said = (allocation.mems if bound else NumaSet()) or machine.all_mems
         assert truth.node.mems(key) == said, f"{key} has memory on {truth.node.mems(key)}, said to be on {said}"
+
+
+def who_is_bound_has_memory_for_all_that_it_may_use(truth: Truth) -> None:
+    """Where it asks for more it is opened."""
+    machine, allocations = truth.node.machine, truth.node.agent.occupancy.allocations
+    for key, living in truth.live.items():
+        bound = allocations[key].mems if key in allocations and living.ours else NumaSet()
+        if bound and key not in truth.unheard():
+            may_use = truth.node.running[key][1].linux.resources.memory.limit.value
+            there = sum(memory.capacity(machine, node) for node in bound)
+            assert may_use <= there, f"{key} may use {may_use >> 30} GiB, and NUMA nodes {bound} have {there >> 30}"
 
 
 def each_is_known_and_nobody_else_is(truth: Truth) -> None:
@@ -201,6 +213,7 @@ LAWS: tuple[Law, ...] = tuple(
     for law in (
         what_the_ledger_says_is_in_the_cgroups,
         memory_is_what_the_ledger_says,
+        who_is_bound_has_memory_for_all_that_it_may_use,
         each_is_known_and_nobody_else_is,
         no_fault_of_ours_was_met,
         exclusive_is_exclusive,

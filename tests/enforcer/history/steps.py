@@ -321,10 +321,12 @@ class History(Truth):
         sandbox, running = self.node.running[key]
         if self.node.cpus(key) == taken:
             return
-        if heard is not None:
-            self.node.apply(heard.update_container(sandbox, running, container(key, claim=str(taken)).linux.resources))
+        written = nri.LinuxResources(cpu=nri.LinuxCPU(cpus=str(taken)))
+        updates = heard.update_container(sandbox, running, written) if heard is not None else []
         running.linux.resources.cpu.cpus = str(taken)
-        self.node.created[key] = self.node.cgroups[path_of(key)] = taken, self.node.machine.mems
+        mems = self.node.machine.mems if key in self.starting() else self.node.cgroups[path_of(key)][1]
+        self.node.created[key] = self.node.cgroups[path_of(key)] = taken, mems
+        self.node.apply(updates)
         living = self.live[key]
         may_be_ours = living.opted_in or self.node.rules.everyone
         if heard is not None or not may_be_ours or living.foreign is not None:
@@ -534,8 +536,12 @@ class History(Truth):
             if self._often(0.3):  # SMT is switched off
                 offline = CpuSet.of(cpu for core in cores for cpu in [*core][1:])
         changed = without(whole, offline, bare, gone) if gone or bare or offline else whole
+        lost = {
+            self.live[key].pod.uid
+            for key, cpus in self.stable.items()
+            if not (cpus <= changed.cpus and self.node.cgroups[path_of(key)][1] <= changed.all_mems)
+        }
         self.node.becomes(changed, lost=self._often(0.15))
-        lost = {self.live[key].pod.uid for key, cpus in self.stable.items() if not cpus <= self.node.machine.cpus}
         self.stable = {key: cpus for key, cpus in self.stable.items() if self.live[key].pod.uid not in lost}
         self._answered(written=not self._often(0.2))
 

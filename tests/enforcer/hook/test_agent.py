@@ -52,7 +52,7 @@ def test_a_later_claim_of_the_kubelet_makes_us_yield(world: World) -> None:
     mine = container("a")
     world.create(member("a"), mine)
     asked = nri.LinuxResources()
-    asked.cpu.cpus = "5"
+    asked.cpu.cpus, asked.cpu.mems = "5", "1"
     assert world.agent.update_container(member("a"), mine, asked) == []
     assert world.agent.occupancy.allocations["a"].externally_managed
     assert str(world.agent.occupancy.allocations["a"].cpus) == "5"
@@ -225,6 +225,18 @@ def test_a_container_that_started_with_another_cpuset_than_it_was_given_is_pinne
     world.agent.moves.take_along([update])  # for a runtime that takes none out of turn
     world.create(member("own", cpus="exclusive"), container("own", cpus=2))
     assert world.cpus("a") == str(CpuSet.parse("0-3,8-11") - CpuSet.parse(world.cpus("own"))), "as it is due by then"
+
+
+@pytest.mark.parametrize(("claimed", "has"), [("", "0-1"), ("1", "0")], ids=["its CPUs alone", "its memory too"])
+def test_memory_that_we_have_bound_is_open_once_another_owner_takes_over(world: World, claimed: str, has: str) -> None:
+    """As the kubelet does whose CPU manager was switched on: nobody would open it when the container may use more."""
+    mine = container("a")
+    world.create(member("a"), mine)
+    assert world.mems("a") == "0"
+    written = nri.LinuxResources(cpu=nri.LinuxCPU(cpus="0-15", mems=claimed))
+    world.apply(world.agent.update_container(member("a"), mine, written))
+    assert world.agent.occupancy.allocations["a"].externally_managed
+    assert world.mems("a") == has, "the rest is the other owner's word"
 
 
 def test_memory_that_was_opened_while_a_container_was_starting_is_open_after_its_start(world: World) -> None:

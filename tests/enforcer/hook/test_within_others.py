@@ -9,7 +9,7 @@ from enforcer.hook.facts.node_facts import NodeFacts
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.changing import becomes, without
-from tests.enforcer.hook.world import World, container, member
+from tests.enforcer.hook.world import GIB, World, container, member
 
 MACHINE, HOME = "0-15", {"0-3,8-11", "4-7,12-15"}
 
@@ -44,6 +44,16 @@ def test_it_is_narrowed_to_a_numa_node_beside_its_kin_once_it_has_started(world:
     confined(world, "a", MACHINE)
     assert world.cpus("a") == world.cpus("kin")
     assert not world.agent.ledger.yielded.containers
+
+
+def test_its_memory_is_opened_too_when_it_may_use_more_than_its_numa_node_has(world: World) -> None:
+    made = confined(world, "a", MACHINE)
+    home = world.cpus("a")
+    assert world.mems("a") == "0"
+    more = container("a", memory=20 * GIB).linux.resources
+    world.apply(world.agent.update_container(member("a"), made, more))
+    assert (world.cpus("a"), world.mems("a")) == (home, "0-1")
+    assert world.agent.occupancy.reservations["uid-a"].demand.memory_limit == 20 * GIB
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,8 @@ def test_what_was_written_down_is_known_again(had, mems, written, exclusive, hom
     [
         ("2-3", "0", given("0-3"), "0", "", "0"),
         ("0-3", "1", given("0-3"), "0", "", "0"),
+        ("0-3", "0", given("0-3", "0-1"), "0", "", "0-1"),
+        ("0-3", "0-1", given("0-3", "0"), "0", "", ""),
         ("2,6", "0", given("0-3"), "0", "", "0"),
         ("0-6", "0", given("0-3"), "0", "", "0"),
         ("2", "0", given("0-1", exclusive="0-1"), "0", "0-1", "0"),
@@ -155,6 +157,8 @@ def test_what_was_written_down_is_known_again(had, mems, written, exclusive, hom
     ids=[
         "half of its pool",
         "other mems",
+        "fewer mems than cover what it may use",
+        "all memory",
         "both NUMA nodes",
         "most of both",
         "fewer than its own CPUs",
