@@ -144,19 +144,22 @@ class Rehoming:
                 continue
             limit = ledger.within.get(container)
             if limit is not None and not ledger.has_room_within(request, limit):
-                yielded += self._left(request, residents[container], limit)
+                mems = ledger.machine.all_mems if before.allocations[container].mems else NumaSet()
+                yielded += self._left(request, residents[container], limit, mems)
                 continue
             _, decision = ledger.place(request)
             ledger.records.rehomed(residents[container], decision, why, at=ledger.occupancy.generation)
         return yielded
 
-    def _left(self, request: Request, member: local.LocalContainer, limit: CpuSet) -> list[nri.ContainerUpdate]:
-        """It runs within all that is left of the other owner's CPUs."""
+    def _left(
+        self, request: Request, member: local.LocalContainer, limit: CpuSet, mems: NumaSet
+    ) -> list[nri.ContainerUpdate]:
+        """It runs within all that is left of the other owner's CPUs. mems: what it has back of memory."""
         pod, container = as_told(member)
         container.linux.resources.cpu.shares.value = shares_of(request.demand.cpu_milli)
         left = limit & self._ledger.machine.all_cpus
         self._ledger.yield_to(pod, container, pods.Claim(str(left), ""))
-        return [pods.update(container.id, left, NumaSet())] if left else []
+        return [pods.update(container.id, left, mems)] if left or mems else []
 
 
 def stranded(machine: Machine, occupancy: Occupancy) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def test_where_nothing_of_it_can_be_its_home_any_more_it_is_left_to_the_other_ow
     confined(world, "a", "0-4,8-12")
     assert world.cpus("a") == "0-3,8-11"
     becomes(world, without(world.machine, CpuSet.parse("0-3,8-11")))
-    assert world.cpus("a") == "4,12"
+    assert (world.cpus("a"), world.mems("a")) == ("4,12", "0-1"), "memory, too"
     assert world.agent.occupancy.allocations["a"].externally_managed
     assert world.agent.occupancy.reservations["a"].demand.cpu_milli == 1000
     assert world.agent.ledger.yielded.containers == 1
