@@ -289,11 +289,7 @@ class Cluster:
         waits for. Whether anything waits.
         """
         with self._lock:
-            rows = self._ledger.rows
-            waiting = WaitingGroups.of(
-                self._nodes, self.clock(), self.settings, self._closed,
-                lambda uid: (row := rows.get(uid)) is not None and row.comes_again,
-            )  # fmt: skip
+            waiting = WaitingGroups.of(self._nodes, self.clock(), self.settings, self._closed, self._ledger.rows)
         planned = waiting.planned()
         with self._lock:
             planned = planned.followed(waiting.before, self._nodes.assumed_at)

@@ -90,7 +90,10 @@ class Played:
         self.reserve()
 
     def row(self, replica: Replica) -> PodRow:
-        return replace(row(replica), own_terms=self.apart)
+        if not self.apart:
+            return row(replica)
+        label = "app", replica.workload
+        return replace(row(replica), own_terms=True, labels=dict([label]), apart=frozenset([label]))
 
     def reserve(self) -> None:
         """What the extender's thread does meanwhile."""

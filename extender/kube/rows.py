@@ -33,6 +33,7 @@ from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions, mentions
 
+HOST = "kubernetes.io/hostname"
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -73,8 +74,22 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
     resources: Resources | None = None
 
 
+class _LabelSelector(msgspec.Struct, rename="camel"):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[msgspec.Raw] | None = None
+
+
+class _Term(msgspec.Struct, rename="camel"):
+    topology_key: str = ""
+    label_selector: _LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: msgspec.Raw = _NULL
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
 class _PodAffinity(msgspec.Struct, rename="camel"):
-    required_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
+    required_during_scheduling_ignored_during_execution: list[_Term] | None = None
 
 
 class _NodeAffinity(msgspec.Struct, rename="camel"):
@@ -229,6 +244,7 @@ class PodRows:
             unscheduled=status.unscheduled if member else 0,
             gated=bool(spec.scheduling_gates),
             own_terms=member and _own_terms(spec),
+            apart=_apart(spec) if member else frozenset(),
             ready=member and status.ready,
         )
 
@@ -336,10 +352,31 @@ def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
     )
 
 
-def _own_terms(spec: PodSpec) -> bool:
-    """What kube-scheduler holds to; what is only preferred is none."""
+def _apart(spec: PodSpec) -> frozenset[tuple[str, str]]:
+    """Of a pod of which a single term of that kind is all; empty for every other."""
     affinity = spec.affinity or _Affinity()
-    of_pods = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    terms = (
+        affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+        if affinity.pod_anti_affinity
+        else None
+    )
+    if not terms or len(terms) > 1 or _own_terms(spec, but_apart=True):
+        return frozenset()
+    (term,) = terms
+    selector = term.label_selector or _LabelSelector()
+    more = (
+        selector.match_expressions, term.namespaces, term.match_label_keys, term.mismatch_label_keys,
+        _given_raw(term.namespace_selector),
+    )  # fmt: skip
+    if term.topology_key != HOST or any(more):
+        return frozenset()
+    return frozenset((intern(key), intern(value)) for key, value in (selector.match_labels or _NOTHING).items())
+
+
+def _own_terms(spec: PodSpec, *, but_apart: bool = False) -> bool:
+    """What kube-scheduler holds to; what is only preferred is none. but_apart: those aside that keep pods apart."""
+    affinity = spec.affinity or _Affinity()
+    of_pods = (affinity.pod_affinity, None if but_apart else affinity.pod_anti_affinity)
     return bool(
         spec.node_selector
         or (

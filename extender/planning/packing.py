@@ -16,7 +16,7 @@ beside each other.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -69,7 +69,8 @@ class Coming:
     """What is still to come of a group. beyond: of members that may come, and have to find room as well. here: how many
     members are on each NUMA node. barred: nodes where it may not go. priority: its highest. grows: more of it was
     created a moment ago, so that it is not known how large it will be. later: pods that are about to be created: they
-    are planned beside the others, and no group of the same plan gets their room.
+    are planned beside the others, and no group of the same plan gets their room. apart_from: others, as `group` names
+    them, with which it shares no node.
     """
 
     group: str
@@ -80,6 +81,7 @@ class Coming:
     priority: int = 0
     grows: bool = False
     later: Sequence[Pod] = ()
+    apart_from: frozenset[str] = frozenset()
 
     @property
     def all(self) -> list[Pod]:
@@ -168,13 +170,13 @@ class _Plan:
 
     def _in_turn(self, groups: Iterable[Coming]) -> None:
         for coming in groups:
-            self.packed[coming.group] = _Packing(self._given, coming).places()
+            self.packed[coming.group] = self._packing(coming).places()
 
     def _whole_first(self, groups: Iterable[Coming]) -> None:
         """Those first that a NUMA node holds."""
         cut = []
         for coming in groups:
-            whole = _Packing(self._given, coming).whole()
+            whole = self._packing(coming).whole()
             self.packed[coming.group] = whole
             if not whole:
                 cut.append(coming)
@@ -182,12 +184,20 @@ class _Plan:
 
     def _as_before(self, groups: Sequence[Coming]) -> None:
         """Each pod where it was planned last, as far as there is room, then the others."""
-        packings = [_Packing(self._given, coming) for coming in groups]
+        packings = [self._packing(coming) for coming in groups]
         for coming, packing in zip(groups, packings, strict=True):
             if coming.here or not coming.grows:
-                packing.stay()
+                self.packed[coming.group] = packing.stay()
         for coming, packing in zip(groups, packings, strict=True):
             self.packed[coming.group] = packing.places()
+
+    def _packing(self, coming: Coming) -> _Packing:
+        return _Packing(self._given, coming, lambda: self._elsewhere(coming))
+
+    def _elsewhere(self, coming: Coming) -> frozenset[str]:
+        """The nodes where it may not go by now."""
+        apart = (self.packed.get(other, NOWHERE) for other in coming.apart_from)
+        return coming.barred.union(place.node for places in apart for place in places.values())
 
     def _state(self) -> tuple[Floats, Floats, Floats, dict[str, dict[str, NumaPlace]]]:
         rooms = self._rooms
@@ -224,8 +234,9 @@ class _Areas:
 class _Packing:
     """Of one group."""
 
-    def __init__(self, given: _Given, coming: Coming) -> None:
+    def __init__(self, given: _Given, coming: Coming, barred: Callable[[], Collection[str]]) -> None:
         self._coming, self._rooms, self._index = coming, given.rooms, given.index
+        self._barred = barred
         self._areas, self._pulls, self._slots, self._before = given.areas, given.pulls, given.slots, given.before
         rooms = given.rooms
         self._within: Bools | None = None
@@ -240,13 +251,14 @@ class _Packing:
             self._take(pods, home)
         return self._places
 
-    def stay(self) -> None:
+    def stay(self) -> dict[str, NumaPlace]:
         """Those where they were planned last that have room there."""
         for pod in self._coming.pods:
             place = self._before.get(pod.uid)
             at = self._position(place) if place is not None else None
             if at is not None and self._holds(pod.asks, at):
                 self._take([pod], at)
+        return self._places
 
     def places(self) -> dict[str, NumaPlace]:
         """All, with those that stay."""
@@ -341,7 +353,7 @@ class _Packing:
         return rest
 
     def _position(self, place: NumaPlace) -> int | None:
-        if place.node not in self._index or place.node in self._coming.barred:
+        if place.node not in self._index or place.node in self._barred():
             return None
         numa_node = self._rooms.numa_node.ravel()
         return next((at for at in self._of_node(place.node) if numa_node[at] == place.numa_node), None)
@@ -362,7 +374,7 @@ class _Packing:
             here[place.node] += count
         before, coming = self._state(), left
         for node, _ in sorted(here.items(), key=lambda row: (-row[1], row[0])):
-            if node in self._index and node not in self._coming.barred:
+            if node in self._index and node not in self._barred():
                 mine = {place.numa_node: count for place, count in members.items() if place.node == node}
                 numa_node = self._rooms.numa_node.ravel()
                 order = sorted(self._of_node(node), key=lambda at: (-mine.get(int(numa_node[at]), 0), -self._cpu[at]))
@@ -394,7 +406,7 @@ class _Packing:
 
     def _fits(self, asks: CpuAndMemory) -> Bools:
         fits: Bools = (self._cpu >= max(LEAST, asks[0])) & (self._memory >= asks[1])
-        for node in self._coming.barred:
+        for node in self._barred():
             if node in self._index:
                 fits[self._of_node(node)] = False
         if self._within is not None:
@@ -435,7 +447,7 @@ class _Packing:
         before = np.cumsum(free, axis=1) - free
         taken = np.clip(need - before, 0.0, free)
         together = (taken**2).sum(axis=1)
-        for node in self._coming.barred:
+        for node in self._barred():
             if node in self._index:
                 together[self._index[node]] = 0.0
         if self._within is not None:

@@ -6,17 +6,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
 from extender.planning.packing import Coming, Pod, Pulls, pack
+from extender.planning.pieces import Piece, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.waiting_members import WaitingPod
 from extender.settings import Settings
+from extender.state.apart import NO_KIND, Kind
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
+from extender.state.pods import PodRow
 from extender.state.told_groups import ToldReplicas, ToldSizes
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.plan.problem import CpuAndMemory
@@ -54,17 +57,19 @@ class PlannedGroups(NamedTuple):
 class WaitingGroups:
     """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
     tried: where those would be whose gangs are being tried, by uid: for their own group they are there.
-    members: by group how many are on each NUMA node that they will stay on, and totals: in all. leaving: what each of
-    those asks for that are on cordoned nodes, and about to come again. nodes: where each group has members, at all.
-    sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room that
-    other holds have. before: where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan. grow:
-    of which more was created a moment ago.
+    members: by group how many are on each NUMA node that they will stay on, and totals: in all. kinds: of those of
+    which some share no node, with whom the members on each node may share it. leaving: what each of those asks for that
+    are on cordoned nodes, and about to come again. nodes: where each group has members, at all. sizes: of groups, as
+    their pods or others say. to_come: of groups, what is not created yet. held: the room that other holds have. before:
+    where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created
+    a moment ago.
     """
 
     pods: Mapping[str, WaitingPod]
     assumed: Collection[str]
     tried: Mapping[str, NumaPlace]
     members: Mapping[str, Counter[NumaPlace]]
+    kinds: Mapping[str, Mapping[str, Sequence[Kind]]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
     leaving: Mapping[str, Sequence[Pod]]
@@ -87,11 +92,9 @@ class WaitingGroups:
         now: float,
         settings: Settings,
         closed: Collection[str],
-        comes_again: Callable[[str], bool],
+        rows: Mapping[str, PodRow],
     ) -> WaitingGroups:
-        """Under the cluster's lock. closed: nodes that take no new pods. comes_again: whether a pod does that is
-        evicted, by uid.
-        """
+        """Under the cluster's lock. closed: nodes that take no new pods. rows: of the pods that there are, by uid."""
         nodes.show("")
         nodes.to_come.forget_former(now)
         holds, pods = nodes.group_holds, nodes.waiting.pods()
@@ -109,6 +112,7 @@ class WaitingGroups:
                 cpu, memory = held.get(place, (0, 0))
                 held[place] = cpu + demand.expected_milli, memory + demand.memory
         tried = {uid: place for uid, place in nodes.tried().items() if uid in pods and not pods[uid].holds_nothing}
+        apart = {pod.group for pod in pods.values() if pod.kind.apart}
         members = {group: nodes.members_by_place(group) for group in groups}
         totals = {group: nodes.groups.total(group) for group in groups}
         for uid, place in tried.items():
@@ -121,12 +125,13 @@ class WaitingGroups:
             tried=tried,
             members=members,
             totals=totals,
+            kinds={group: _kinds(nodes, group, tried, rows) for group in groups & apart},
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
             leaving={
                 group: [
                     Pod(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand))
                     for there in nodes.members_on(nodes.cordoned, group)
-                    if comes_again(there.pod)
+                    if (row := rows.get(there.pod)) is not None and row.comes_again
                 ]
                 for group in groups
             },
@@ -159,19 +164,20 @@ class WaitingGroups:
         if self.room is None:
             return PlannedGroups({}, {})
         comings = self._comings()
-        packed = pack(comings, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before)
+        each = chain.from_iterable(comings.values())
+        packed = pack(each, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before)
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
         for uid, place in self.tried.items():
             if (group := self.pods[uid].group) in places:
                 places[group][uid] = place
         to_come: dict[str, dict[str, list[NumaPlace]]] = {}
-        for coming in comings:
-            found = packed.get(coming.group, {})
-            planned = {pod.uid: found.get(pod.uid) for pod in coming.pods}
-            mine = self._of_whole_gangs({**places[coming.group], **planned})
-            if self._with_members(coming.group, mine or found):
-                places[coming.group] = mine
-                to_come[coming.group] = _by_workload(coming.later, found)
+        for group, there in comings.items():
+            found = {uid: place for coming in there for uid, place in packed.get(coming.group, {}).items()}
+            planned = {pod.uid: found.get(pod.uid) for coming in there for pod in coming.pods}
+            mine = self._of_whole_gangs({**places[group], **planned})
+            if self._with_members(group, mine or found):
+                places[group] = mine
+                to_come[group] = _by_workload(chain.from_iterable(coming.later for coming in there), found)
         return PlannedGroups(places, to_come)
 
     def _of_whole_gangs(self, found: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace]:
@@ -186,18 +192,47 @@ class WaitingGroups:
         nodes = {place.node for place in self.members[group]}
         return not nodes or any(place.node in nodes for place in pods.values())
 
-    def _comings(self) -> list[Coming]:
+    def _comings(self) -> dict[str, list[Coming]]:
+        """By group, the pieces that may be together."""
         by_group: dict[str, list[tuple[str, WaitingPod]]] = {group: [] for group in self.members}
         for uid, pod in self.pods.items():
             if pod.group in by_group:
                 by_group[pod.group].append((uid, pod))
-        comings = (self._coming(group, pods) for group, pods in by_group.items())
-        return [coming for coming in comings if coming is not None]
+        comings = {group: self._coming(group, pods) for group, pods in by_group.items()}
+        return {
+            group: [*self._pieces(coming)] if group in self.kinds else [coming]
+            for group, coming in comings.items()
+            if coming is not None
+        }
+
+    def _pieces(self, coming: Coming) -> Iterator[Coming]:
+        """Each on nodes of its own. What is not created yet is not planned beside them."""
+        group, pods = coming.group, {pod.uid: pod for pod in coming.pods}
+        found = pieces({uid: self.pods[uid].kind for uid in pods}, self.kinds[group])
+        names = [f"{group} {number}" for number in range(len(found))]
+        homes = {piece.node for piece in found} - {""}
+        for name, piece in zip(names, found, strict=True):
+            yield replace(
+                coming,
+                group=name,
+                pods=[pods[uid] for uid in piece.uids],
+                beyond=(0, 0),
+                here={place: count for place, count in coming.here.items() if place.node == piece.node},
+                barred=coming.barred | self._closed_to(group, piece) | (homes - {piece.node}),
+                later=(),
+                apart_from=frozenset(names) - {name},
+            )
+
+    def _closed_to(self, group: str, piece: Piece) -> frozenset[str]:
+        """The nodes with members with which some of these share none."""
+        mine = {self.pods[uid].kind for uid in piece.uids}
+        there = self.kinds[group].items()
+        return frozenset(node for node, kinds in there if any(a.excludes(b) for a in mine for b in kinds))
 
     def _coming(self, group: str, pods: list[tuple[str, WaitingPod]]) -> Coming | None:
         """None where there is nothing to plan: a first pod of which nothing follows goes where most can follow."""
         to_come = [(uid, pod) for uid, pod in pods if uid not in self.assumed and uid not in self.tried]
-        free = [(uid, pod) for uid, pod in to_come if not pod.own_terms]
+        free = [(uid, pod) for uid, pod in to_come if not pod.own_terms or pod.kind.apart]
         here = self.members[group]
         workloads = {*(pod.workload for _, pod in free), *(each.workload for each in self.to_come[group])}
         known = not workloads.isdisjoint(self.pulls)
@@ -227,6 +262,22 @@ class WaitingGroups:
 
     def _asks(self, pod: WaitingPod) -> CpuAndMemory:
         return _room(pod.expected(self.uses))
+
+
+def _kinds(
+    nodes: NodeTable, group: str, tried: Mapping[str, NumaPlace], rows: Mapping[str, PodRow]
+) -> dict[str, list[Kind]]:
+    """Of a group's members, and those that are tried, by node."""
+
+    def kind(uid: str) -> Kind:
+        return rows[uid].kind if uid in rows else NO_KIND
+
+    found = {
+        node: [kind(there.pod) for there in nodes.members_on((node,), group)] for node in nodes.groups.nodes(group)
+    }
+    for uid, place in tried.items():
+        found.setdefault(place.node, []).append(kind(uid))
+    return found
 
 
 def _sizes(pods: Iterable[WaitingPod], told: ToldSizes) -> dict[str, int]:

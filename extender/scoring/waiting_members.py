@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from extender.scoring.predict import opt_ins
+from extender.state.apart import NO_KIND, Kind
 from extender.state.pods import Devices, PodRow
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import PlacementError
@@ -21,7 +22,7 @@ _Asked = tuple[str, int, Devices]
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
     """One of a group. gated, own_terms, sized_by, gang: as `PodRow` has them. size: members that its group expects, 0:
-    not said. given_up: kube-scheduler found no place for its gang.
+    not said. kind: with whom it may share a node. given_up: kube-scheduler found no place for its gang.
     """
 
     group: str
@@ -34,6 +35,7 @@ class WaitingPod:
     size: int
     sized_by: tuple[str, ...] = ()
     gang: str = ""
+    kind: Kind = NO_KIND
     given_up: bool = False
 
     @property
@@ -151,7 +153,7 @@ class WaitingMembers:
         if opt_in is None or not opt_in.group:
             return
         terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
-        pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms)
+        pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms, row.kind)
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1
         self.changes[pod.group] += 1

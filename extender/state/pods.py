@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from extender.state import told_groups
+from extender.state.apart import Kind
 from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
@@ -106,7 +107,8 @@ class PodRow:
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does not try it yet.
-    own_terms: it says by itself where it may go: by node, beside or away from which pods, or by its volumes. labels,
+    own_terms: it says by itself where it may go: by node, beside or away from which pods, or by its volumes.
+    apart: where that is all that it says: the labels of the pods of its namespace that may not share its node. labels,
     mentions: of a pod that has opted in; the latter where the Services
     that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
     nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of
@@ -137,7 +139,13 @@ class PodRow:
     unscheduled: int = 0
     gated: bool = False
     own_terms: bool = False
+    apart: frozenset[tuple[str, str]] = frozenset()
     ready: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """With whom it may share a node."""
+        return Kind(frozenset(self.labels.items()), self.apart)
 
     @property
     def gang(self) -> str:

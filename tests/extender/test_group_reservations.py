@@ -207,6 +207,33 @@ def test_pods_that_say_themselves_where_they_may_go_are_not_planned(nodes: Clust
     assert held(nodes, "a") == held(nodes, "b") == {}
 
 
+def apart(workload: str, count: int) -> list[PodRow]:
+    """Replicas that share no node with each other, as they say."""
+    label = "app", workload
+    rows = [pod(f"{workload}-{at}", group="shop", cpu="2", memory="1Mi") for at in range(count)]
+    return [replace(row, own_terms=True, labels=dict([label]), apart=frozenset([label])) for row in rows]
+
+
+class TestPodsThatShareNoNode:
+    def test_those_that_may_be_together_are_planned_together(self, nodes: Cluster, clock: Clock):
+        rows = [*apart("web", 2), *apart("db", 2)]
+        created(nodes, clock, *rows)
+        assert held(nodes, "a") == {"default/shop": "1: 4000"}
+        assert held(nodes, "b") == {"default/shop": "0: 4000"}
+        assert [asked(nodes, row) for row in rows] == ["a", "b", "a", "b"]
+
+    def test_each_is_planned_beside_a_member_that_it_may_be_beside(self, nodes: Cluster, clock: Clock):
+        rows = [*apart("web", 2), *apart("db", 2)]
+        asked(nodes, rows[0], "b")
+        created(nodes, clock, replace(rows[0], node="b"), *rows[1:])
+        assert held(nodes, "b") == {"default/shop": f"{reservations_of(nodes, 'b')['web-0']}: 2000"}
+        assert held(nodes, "a") == {"default/shop": "1: 4000"}
+
+    def test_who_finds_no_other_node_is_not_planned(self, nodes: Cluster, clock: Clock):
+        created(nodes, clock, *apart("web", 3))
+        assert [held(nodes, node) for node in ("a", "b")] == [{"default/shop": "1: 2000"}, {"default/shop": "1: 2000"}]
+
+
 def test_nothing_is_planned_on_a_node_that_takes_no_pods(nodes: Cluster, clock: Clock):
     nodes.apply_nodes(Changes(rows=(NodeRow("a", closed=True), NodeRow("b")), whole=True))
     created(nodes, clock, *of_group("shop", 6))

@@ -53,6 +53,41 @@ def test_a_pod_has_all_that_placement_asks_for():
     )
 
 
+BY_HOST = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+
+
+def affinity(*terms: dict) -> dict:
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*terms]}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "own_terms", "known"),
+    [
+        ({}, False, False),
+        (affinity(BY_HOST), True, True),
+        (affinity(BY_HOST, BY_HOST), True, False),
+        (affinity({**BY_HOST, "topologyKey": "topology.kubernetes.io/zone"}), True, False),
+        (affinity({**BY_HOST, "namespaces": ["other"]}), True, False),
+        (affinity({**BY_HOST, "namespaceSelector": {}}), True, False),
+        (affinity({**BY_HOST, "matchLabelKeys": ["pod-template-hash"]}), True, False),
+        (affinity({"topologyKey": "kubernetes.io/hostname"}), True, False),
+        (
+            affinity({**BY_HOST, "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}),
+            True,
+            False,
+        ),
+        ({**affinity(BY_HOST), "nodeSelector": {"disk": "ssd"}}, True, False),
+        ({"nodeSelector": {"disk": "ssd"}}, True, False),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, True, False),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, False, False),
+    ],
+)
+def test_a_pod_says_itself_where_it_may_go(spec, own_terms, known):
+    result = row({**POD, "spec": {**POD["spec"], **spec}})
+    assert result.own_terms is own_terms
+    assert result.apart == (frozenset({("app", "web")}) if known else frozenset())
+
+
 @pytest.mark.parametrize(("own", "kept"), [({"group.numakin.io": "cart"}, True), ({}, False)], ids=["in", "not in"])
 def test_what_katalyst_s_annotations_ask_for_is_kept_of_pods_that_opted_in(own, kept):
     theirs = {"katalyst.kubewharf.io/qos_level": "dedicated_cores"}
