@@ -74,10 +74,10 @@ class Outcome:
         row = self.emulated.get(pod)
         return row["allowed"]["cpus"] if row else self.here[pod]
 
-    def home(self, workload: str) -> str:
-        """The CPUs of its only pod."""
-        (pod,) = (pod["metadata"]["name"] for pod in self.pods if pod["metadata"]["labels"]["app"] == workload)
-        return self.cpus(pod)
+    def home(self, workload: str) -> tuple[str, str]:
+        """The node of its only pod, and its CPUs there: both nodes number them from 0."""
+        (pod,) = (pod for pod in self.pods if pod["metadata"]["labels"]["app"] == workload)
+        return pod["spec"]["nodeName"], self.cpus(pod["metadata"]["name"])
 
 
 @pytest.fixture(scope="module")
