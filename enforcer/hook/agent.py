@@ -72,6 +72,8 @@ class Agent:
         updates = [*self.takeover.synchronize(sandboxes, containers), *self.rehoming.off_reserved()]
         for pod in dict.fromkeys(self.takeover.resized):
             updates += self._resized(pod)
+        requests = self.ledger.requests
+        updates += self._opened(requests[key] for key in self.takeover.bound_unasked if key in requests)
         return pods.merged([*updates, *self.moves.second_best.improve()])
 
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
@@ -222,10 +224,16 @@ class Agent:
         ledger = self.ledger
         of_pod = [request for request in ledger.requests.values() if request.pod == pod]
         narrowed = [request for request in ledger.narrowed.values() if request.pod == pod]
-        ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, [*of_pod, *narrowed])
-        ledger.records.counts["memory opened"] += len(updates)
+        updates = self._opened([*of_pod, *narrowed])
         updates += self._own_cpus_as_asked(of_pod)
         return pods.merged([*updates, *ledger.settle()])
+
+    def _opened(self, requests: Iterable[Request]) -> list[nri.ContainerUpdate]:
+        """Updates for those of them whose bound memory is less than they may use."""
+        ledger = self.ledger
+        ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, requests)
+        ledger.records.counts["memory opened"] += len(updates)
+        return updates
 
     def _own_cpus_as_asked(self, requests: Iterable[Request]) -> list[nri.ContainerUpdate]:
         """For containers that have more or fewer CPUs of their own than they ask for now."""

@@ -38,6 +38,8 @@ class Takeover:
         self._ledger = ledger
         self.resized: list[str] = []
         """Pods that ask for something else than when they were placed: resized while the runtime had no plugin."""
+        self.bound_unasked: list[str] = []
+        """Containers whose memory is bound, while it is not known what they asked for when it was."""
 
     def synchronize(
         self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
@@ -47,6 +49,7 @@ class Takeover:
         """
         ledger, by_id = self._ledger, {pod.id: pod for pod in sandboxes}
         self.resized.clear()
+        self.bound_unasked.clear()
         ledger.sandboxes.listed(sandboxes)
         past = self._start_over({pod.uid for pod in sandboxes})
         ledger.refresh_memory()
@@ -291,6 +294,8 @@ class Takeover:
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )
+        if allocation.mems and (given is None or not given.asked):
+            self.bound_unasked.append(container.id)
         if given is not None:
             asked = given.asked in ((), ledger.demands.shown(pod.uid, container.id))
             if not asked or allocation.exclusive != given.exclusive:  # what it had before may be of another size

@@ -586,3 +586,16 @@ def test_memory_that_was_opened_is_open_though_the_runtime_never_got_that_answer
         node.synchronize()
     assert node.mems("a") == node.machine.all_mems
     assert node.synchronize() == []
+
+
+def test_memory_is_opened_of_one_that_was_resized_before_it_was_written_down(node: Restarting) -> None:
+    """Its mark does not say what it asked for when it was bound."""
+    made = container("a")
+    node.create(pod("a", group="web", memory="bind"), made)
+    assert node.mems("a") == NumaSet.parse("0")
+    node.kill()
+    made.linux.resources.memory.limit.value = 20 * GIB
+    node.start()
+    assert node.mems("a") == node.machine.all_mems
+    assert ours(node, "a")
+    assert node.synchronize() == []
