@@ -283,6 +283,9 @@ class Takeover:
         if owner is None or (unheard and not self._may_have(request, owner.allocation.exclusive, late=adopted.late)):
             adopted.waiting.append(running)
             return
+        if adopted.late and not owner.allocation.mems <= ledger.machine.all_mems:  # else with all others, once known
+            adopted.waiting.append(running)
+            return
         if (adopted.late or owner.allocation.stable) and self._is_parted(request, owner):
             adopted.waiting.append(running)
             return

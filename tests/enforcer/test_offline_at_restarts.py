@@ -11,6 +11,7 @@ import pytest
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
+from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.changing import without
 from tests.enforcer.hook.world import two_numa_nodes
@@ -287,6 +288,18 @@ def test_who_was_bound_to_memory_that_went_while_the_enforcer_was_away_is_placed
     assert node.agent.records.latest()["a"].reasons[0].number == "NUMA node 1"
     node.becomes(two_numa_nodes())
     assert node.mems("a") == SECOND
+
+
+def test_so_is_one_whose_creation_nobody_knew_of(node: Restarting) -> None:
+    made = container("a")
+    made.state = nri.CONTAINER_CREATED
+    node.create(pod("a", group="web", memory="bind"), made, under_way=True)
+    node.kill()
+    node.becomes(without(two_numa_nodes(), mems=NumaSet.parse("0")))
+    node.start()
+    assert not node.agent.occupancy.allocations
+    node.begin("a")
+    assert node.agent.occupancy.allocations["a"].mems == node.mems("a") == SECOND
 
 
 def test_so_is_who_was_let_out_of_a_numa_node_that_is_gone_and_resized_meanwhile(node: Restarting) -> None:
