@@ -18,7 +18,7 @@ from numakin.placement.model.rules import Rules
 from numakin.placement.state import pools
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import Restarting, container
+from tests.enforcer.restarts import Restarting, container, path_of
 from tests.machines import machine
 
 MOST_PODS, MOST_CONTAINERS = 7, 10
@@ -263,11 +263,13 @@ class Truth:
     def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
         """Nobody else's container is touched, and what failed is not known any more. Who was left to another owner by an
         update that was lost has what it had: nothing tells that from the other owner's later word. Who has none of its
-        CPUs any more has no home either.
+        CPUs any more has no home either, nor who is bound to memory that has gone.
         """
         everything = self.node.machine.all_cpus
         gone = {key for key in self.homes if key in self.live and self.node.set_to(key)}
         gone = {key for key in gone if self.node.set_to(key).isdisjoint(everything)}
+        there = self.node.machine.all_mems
+        gone |= {key for key in self.homes if key in self.live and not self.node.cgroups[path_of(key)][1] <= there}
         self.homes = {key: home for key, home in self.homes.items() if key not in gone}
         for key in self.live.keys() & self.node.behind:
             self.live[key].uncertain |= self.live[key].limit is not None and self._is_managed(key)
