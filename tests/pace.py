@@ -20,8 +20,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import groups
-
 MOST_S = 20.0
 """Of a test, with the fixtures that it does not share, on a machine that does nothing else."""
 
@@ -64,6 +62,9 @@ MOST_HELD_BACK_S = 600.0
 
 EMULATED = "numavm"
 """The marker of tests that read what an emulated machine computed, which takes minutes."""
+
+ONE_BOOT = "four_nodes"
+"""The fixture of those that read what one and the same machine computed."""
 
 
 def load() -> float:
@@ -108,7 +109,7 @@ WATCH = pytest.StashKey[_Watch]()
 
 _in_time: dict[tuple[str, bool], bool] = {}
 """Whether tests were begun in time, by what is run whole once it was begun, and whether it is of the second tier: a file,
-or those that read what one emulated machine computed.
+or those of ONE_BOOT.
 """
 
 
@@ -120,8 +121,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     thorough = item.get_closest_marker("thorough") is not None
-    emulated = item.get_closest_marker(EMULATED) is not None
-    begun_together = (groups.group(item.nodeid) if emulated else str(item.path), thorough)
+    shared = ONE_BOOT in getattr(item, "fixturenames", ())
+    begun_together = (ONE_BOOT if shared else str(item.path), thorough)
     if begun_together not in _in_time:
         latest = item.config.stash[LATEST] - (LONGEST_FILE_S if thorough else 0.0)
         _in_time[begun_together] = now() < latest

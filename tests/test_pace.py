@@ -87,19 +87,16 @@ def test_no_file_is_begun_when_the_time_of_a_run_is_over(tmp_path: Path, times: 
     assert ("the time of this run was over" in run.stdout) == (begun < 3)
 
 
-@pytest.mark.parametrize(("file", "passed"), [("test_numa_traffic", 2), ("test_numa_node", 1)], ids=["same", "another"])
-def test_what_an_emulated_machine_computed_is_read_late_too(tmp_path: Path, file: str, passed: int) -> None:
-    """Of two files the first is begun in time, the second comes when it is over: it reads the same machine, or another."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough: slow\n    numavm: emulated\n")
-    (tmp_path / "conftest.py").write_text(CLOCK.format(times=(0, LONGEST_FILE_S + 1)))
-    folder = tmp_path / "tests" / "e2e"
-    folder.mkdir(parents=True)
-    text = "import pytest\n\n@pytest.mark.thorough\n@pytest.mark.numavm\ndef test_it():\n    pass\n"
-    order = ["test_numa_machine", file]
-    for name in order:
-        (folder / f"{name}.py").write_text(text)
+@pytest.mark.parametrize(("fixture", "passed"), [("four_nodes", 2), ("numavm", 1)], ids=["same", "each its own"])
+def test_what_an_emulated_machine_computed_is_read_late_too(tmp_path: Path, fixture: str, passed: int) -> None:
+    """Of two files the first is begun in time, the second comes when it is over."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough: slow\n")
+    boot = f"\n@pytest.fixture(scope='session')\ndef {fixture}():\n    pass\n"
+    (tmp_path / "conftest.py").write_text("import pytest\n" + CLOCK.format(times=(0, LONGEST_FILE_S + 1)) + boot)
+    for name in ("test_first.py", "test_second.py"):
+        (tmp_path / name).write_text(f"import pytest\n\n@pytest.mark.thorough\ndef test_it({fixture}):\n    pass\n")
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *(f"tests/e2e/{name}.py" for name in order)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S, check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT), UNTIL: str(LONGEST_FILE_S + 1)},
     )  # fmt: skip
