@@ -74,14 +74,14 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
     resources: Resources | None = None
 
 
-class _LabelSelector(msgspec.Struct, rename="camel"):
+class _TermSelector(msgspec.Struct, rename="camel"):
     match_labels: dict[str, str] | None = None
     match_expressions: list[msgspec.Raw] | None = None
 
 
 class _Term(msgspec.Struct, rename="camel"):
     topology_key: str = ""
-    label_selector: _LabelSelector | None = None
+    label_selector: _TermSelector | None = None
     namespaces: list[str] | None = None
     namespace_selector: msgspec.Raw = _NULL
     match_label_keys: list[str] | None = None
@@ -363,7 +363,7 @@ def _apart(spec: PodSpec) -> frozenset[tuple[str, str]]:
     if not terms or len(terms) > 1 or _own_terms(spec, but_apart=True):
         return frozenset()
     (term,) = terms
-    selector = term.label_selector or _LabelSelector()
+    selector = term.label_selector or _TermSelector()
     more = (
         selector.match_expressions, term.namespaces, term.match_label_keys, term.mismatch_label_keys,
         _given_raw(term.namespace_selector),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from extender.state.apart import Kind
+from extender.state.apart import PodKind
 
 
 @dataclass(slots=True)
@@ -16,19 +16,19 @@ class Piece:
     """
 
     node: str = ""
-    kinds: set[Kind] = field(default_factory=set)
+    kinds: set[PodKind] = field(default_factory=set)
     uids: list[str] = field(default_factory=list)
 
-    def takes(self, kind: Kind) -> bool:
+    def takes(self, kind: PodKind) -> bool:
         return not any(kind.excludes(other) for other in self.kinds)
 
 
-def pieces(pods: Mapping[str, Kind], there: Mapping[str, Sequence[Kind]]) -> list[Piece]:
+def pieces(pods: Mapping[str, PodKind], there: Mapping[str, Sequence[PodKind]]) -> list[Piece]:
     """As few as hold all, each as large as may be: first beside the members that are there, where most of them are.
     pods: by uid. there: by node, of its members.
     """
     found = [Piece(node, set(kinds)) for node, kinds in sorted(there.items(), key=lambda row: (-len(row[1]), row[0]))]
-    alike: dict[Kind, list[str]] = defaultdict(list)
+    alike: dict[PodKind, list[str]] = defaultdict(list)
     for uid, kind in pods.items():
         alike[kind].append(uid)
     for kind, uids in sorted(alike.items(), key=lambda row: (-len(row[0].apart), -len(row[1]), row[1])):

@@ -16,7 +16,7 @@ from extender.planning.pieces import Piece, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.waiting_members import WaitingPod
 from extender.settings import Settings
-from extender.state.apart import NO_KIND, Kind
+from extender.state.apart import NO_KIND, PodKind
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
 from extender.state.pods import PodRow
@@ -69,7 +69,7 @@ class WaitingGroups:
     assumed: Collection[str]
     tried: Mapping[str, NumaPlace]
     members: Mapping[str, Counter[NumaPlace]]
-    kinds: Mapping[str, Mapping[str, Sequence[Kind]]]
+    kinds: Mapping[str, Mapping[str, Sequence[PodKind]]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
     leaving: Mapping[str, Sequence[Pod]]
@@ -266,10 +266,10 @@ class WaitingGroups:
 
 def _kinds(
     nodes: NodeTable, group: str, tried: Mapping[str, NumaPlace], rows: Mapping[str, PodRow]
-) -> dict[str, list[Kind]]:
+) -> dict[str, list[PodKind]]:
     """Of a group's members, and those that are tried, by node."""
 
-    def kind(uid: str) -> Kind:
+    def kind(uid: str) -> PodKind:
         return rows[uid].kind if uid in rows else NO_KIND
 
     found = {

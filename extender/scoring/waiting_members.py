@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from extender.scoring.predict import opt_ins
-from extender.state.apart import NO_KIND, Kind
+from extender.state.apart import NO_KIND, PodKind
 from extender.state.pods import Devices, PodRow
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import PlacementError
@@ -35,7 +35,7 @@ class WaitingPod:
     size: int
     sized_by: tuple[str, ...] = ()
     gang: str = ""
-    kind: Kind = NO_KIND
+    kind: PodKind = NO_KIND
     given_up: bool = False
 
     @property

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from extender.state import told_groups
-from extender.state.apart import Kind
+from extender.state.apart import PodKind
 from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
@@ -143,9 +143,9 @@ class PodRow:
     ready: bool = False
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PodKind:
         """With whom it may share a node."""
-        return Kind(frozenset(self.labels.items()), self.apart)
+        return PodKind(frozenset(self.labels.items()), self.apart)
 
     @property
     def gang(self) -> str:

@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planning.pieces import pieces
-from extender.state.apart import Kind
+from extender.state.apart import PodKind
 
 
-def kind(name: str, apart: str = "") -> Kind:
-    return Kind(frozenset([("app", name)]), frozenset([("app", apart)] if apart else []))
+def kind(name: str, apart: str = "") -> PodKind:
+    return PodKind(frozenset([("app", name)]), frozenset([("app", apart)] if apart else []))
 
 
 WEB, DB, CACHE = kind("web", "web"), kind("db", "db"), kind("cache")
 
 
-def parted(pods: dict[str, Kind], **there: list[Kind]) -> list[tuple[str, list[str]]]:
+def parted(pods: dict[str, PodKind], **there: list[PodKind]) -> list[tuple[str, list[str]]]:
     return [(piece.node, sorted(piece.uids)) for piece in pieces(pods, there)]
 
 
