@@ -196,6 +196,8 @@ class _Plan:
 
     def _elsewhere(self, coming: Coming) -> frozenset[str]:
         """The nodes where it may not go by now."""
+        if not coming.apart_from:
+            return coming.barred
         apart = (self.packed.get(other, NOWHERE) for other in coming.apart_from)
         return coming.barred.union(place.node for places in apart for place in places.values())
 
