@@ -355,11 +355,7 @@ def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
 def _apart(spec: PodSpec) -> frozenset[tuple[str, str]]:
     """Of a pod of which a single term of that kind is all; empty for every other."""
     affinity = spec.affinity or _Affinity()
-    terms = (
-        affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-        if affinity.pod_anti_affinity
-        else None
-    )
+    terms = (affinity.pod_anti_affinity or _PodAffinity()).required_during_scheduling_ignored_during_execution
     if not terms or len(terms) > 1 or _own_terms(spec, but_apart=True):
         return frozenset()
     (term,) = terms
