@@ -103,6 +103,14 @@ class Restarting:
         """What has not been written down is lost."""
         self.agent, self.attached = None, False
 
+    def restart(self, *, killed: bool) -> None:
+        """Of the process, or the runtime registers it again."""
+        if killed:
+            self.kill()
+            self.start()
+        else:
+            self.synchronize()
+
     def fill(self) -> None:
         """Nothing can be written to the run folder: a folder is in the draft's way."""
         (self.run_dir / ".allocations.json.draft").mkdir(exist_ok=True)

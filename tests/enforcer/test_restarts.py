@@ -184,11 +184,7 @@ def test_a_resize_that_no_plugin_was_told_of_is_made_up_for(
     node.create(pod("a", group="web"), container("a"))
     node.recorder.write()
     node.running["own"][1].linux.resources.cpu.shares.value = int(1024 * asked)
-    if killed:
-        node.kill()
-        node.start()
-    else:
-        node.synchronize()
+    node.restart(killed=killed)
     assert len(node.agent.occupancy.allocations["own"].exclusive) == has
     assert node.cpus("own").isdisjoint(node.cpus("a")) == bool(has)
     reasons = node.agent.records.latest()["own"].reasons
@@ -441,11 +437,7 @@ def test_one_that_was_to_be_narrowed_stays_within_the_other_owners_cpus_though_t
     node = Restarting(two_numa_nodes(), tmp_path, within_others=True)
     node.create(pod("a", group="web"), container("a", claim="0-14"), lost=True)
     node.recorder.write()
-    if killed:
-        node.kill()
-        node.start()
-    else:
-        node.synchronize()
+    node.restart(killed=killed)
     assert node.cpus("a") == CpuSet.parse("0-3,8-11")
     assert node.agent.ledger.within == {"a": CpuSet.parse("0-14")}
     assert "a" not in node.agent.ledger.requests, "it may be placed nowhere else"
@@ -579,11 +571,7 @@ def test_memory_that_was_opened_is_open_though_the_runtime_never_got_that_answer
     made.linux.resources.memory.limit.value = 20 * GIB
     node.apply(node.agent.update_container(*node.running["a"], made.linux.resources), lost=True)
     node.recorder.write()
-    if killed:
-        node.kill()
-        node.start()
-    else:
-        node.synchronize()
+    node.restart(killed=killed)
     assert node.mems("a") == node.machine.all_mems
     assert node.synchronize() == []
 
