@@ -109,15 +109,16 @@ def resource(
     def one(raw: msgspec.Raw) -> Row | None:
         try:
             return row(single.decode(raw))
-        except msgspec.ValidationError as bad:
-            _log.warning("an object can't be read: it counts as none", path=path, why=str(bad), begin=bytes(raw)[:100])
+        except Exception as bad:  # noqa: BLE001 - whatever is wrong with one object, the others are to be seen
+            why = str(bad) if isinstance(bad, msgspec.ValidationError) else repr(bad)
+            _log.warning("an object can't be read: it counts as none", path=path, why=why, begin=bytes(raw)[:100])
             return None
 
     def page(body: bytes) -> Page[Row]:
         try:
             listed = lists.decode(body)
             rows = [row(item) for item in listed.items]
-        except msgspec.ValidationError:
+        except Exception:  # noqa: BLE001 - then one by one; what is no list raises again
             listed = _RAW_LISTS.decode(body)
             rows = [found for raw in listed.items if (found := one(raw)) is not None]
         return Page(rows, listed.metadata.resource_version, listed.metadata.continue_)

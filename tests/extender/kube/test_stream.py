@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from extender.kube import stream
 from extender.kube.api import ApiError
+from extender.kube.rows import PodObject
 from extender.kube.stream import BadFrame, Lines, pods, reduce
 
 
@@ -56,6 +57,18 @@ def test_what_is_no_event_is_said_to_be_none(frame):
 
 def test_unknown_event_types_are_passed_over():
     assert reduce(pods(), [event("RENAMED", "a")]).changes is None
+
+
+def test_an_object_that_no_row_can_be_made_of_costs_no_other_its_place():
+    names = {"n1": "b"}
+    kind = stream.resource(
+        "/pods", PodObject, lambda pod: names[pod.spec.node_name], key=lambda name: name, gone_key=stream.name
+    )
+    listed = [json.loads(event("ADDED", name, nodeName=node))["object"] for name, node in (("a", ""), ("b", "n1"))]
+    page = json.dumps({"metadata": {"resourceVersion": "9"}, "items": listed}).encode()
+    assert kind.page(page).rows == ["b"]
+    changes = reduce(kind, [event("ADDED", "a"), event("ADDED", "b", nodeName="n1")]).changes
+    assert (changes.rows, changes.gone) == (("b",), ("a",))
 
 
 @given(st.lists(st.text(alphabet='abc{}"', min_size=1)), st.data())
