@@ -36,8 +36,8 @@ PACKED_EACH = 5
 """Pods between two rounds, at least, in which the extender plans where groups go."""
 
 PACKED_SHARE = 0.09
-"""Of the pods that wait, between two rounds at least: planning takes some 90 microseconds for each that waits, on a thread
-with a tenth of the time (`extender.group_reservations`).
+"""Of the pods that wait, between two rounds at least: planning takes some 90 microseconds for each of them, on a thread
+that has a tenth of the time (`extender.group_reservations`).
 """
 
 Places = dict[Replica, tuple[str, str]]
