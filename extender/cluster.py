@@ -27,6 +27,7 @@ from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
 from extender.scoring.waiting_groups import WaitingGroups
 from extender.settings import DEFAULT_SETTINGS, Settings
+from extender.state.admission import node_facts
 from extender.state.columns.candidates import Candidates
 from extender.state.columns.free_room import NumaPlace
 from extender.state.faults import Faults
@@ -65,7 +66,7 @@ class Cluster:
         self._snapshots = Snapshots(self._lock, self._nodes, self._candidates, self.faults, clock)
         self.namespaces: Namespaces | None = None  # as operators have set them; None: not known yet
         self._listed: set[str] = set()  # the nodes that the API server has sent
-        self._closed: set[str] = set()  # those of them that take no new pods
+        self._closed: set[str] = set()  # those of them that take no new pods, or only who tolerates that
         self._left: dict[str, None] = {}  # those that it sent once and has no more, the latest last
         self.wait = PodWait(self._ledger, clock, settings.patience)
         self._found = NOT_SEARCHED
@@ -270,7 +271,7 @@ class Cluster:
     def apply_nodes(self, changes: Changes[NodeRow]) -> None:
         """Nodes that left the cluster are forgotten; those that the API server never sent are kept."""
         named = {row.name for row in changes.rows}
-        near = {row.name: row.near for row in changes.rows}
+        near, found = {row.name: row.near for row in changes.rows}, node_facts(changes.rows)
         with self._lock:
             gone = set(changes.gone) | (self._listed - named if changes.whole else set())
             self._closed = (self._closed - named - gone) | {row.name for row in changes.rows if row.closed}
@@ -279,6 +280,7 @@ class Cluster:
             self._left = dict.fromkeys([*left][-MOST_LEFT:])
             cordoned = (self._nodes.cordoned - named - gone) | {row.name for row in changes.rows if row.cordoned}
             self._nodes.cordoned = frozenset(cordoned)
+            self._nodes.admission = self._nodes.admission.after(found, gone)
             self._nodes.located(self._nodes.domains.after(near, gone))
             self._nodes.forget(gone)
             self._ledger.forget(gone)
@@ -289,7 +291,7 @@ class Cluster:
         waits for. Whether anything waits.
         """
         with self._lock:
-            waiting = WaitingGroups.of(self._nodes, self.clock(), self.settings, self._closed, self._ledger.rows)
+            waiting = WaitingGroups.of(self._nodes, self.clock(), self.settings, self._ledger.rows)
         planned = waiting.planned()
         with self._lock:
             planned = planned.followed(waiting.before, self._nodes.assumed_at)

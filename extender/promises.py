@@ -27,8 +27,8 @@ projects may make none, a DaemonSet makes it on the same node, and a Job begins 
 
 
 class Promises:
-    """lock, nodes, ledger: the cluster's. live: whether a node reports; closed: those that take no new pods; both under
-    the lock.
+    """lock, nodes, ledger: the cluster's. live: whether a node reports; closed: those that take no new pods, or only
+    who tolerates that; both under the lock.
     """
 
     def __init__(
@@ -137,13 +137,17 @@ class Promises:
     def _no_room(self, want: Wanted, step: EvictionStep) -> str:
         """By what decide() would do there with a pod alike that comes now."""
         view = self._nodes.view(step.node)
-        if view is None or step.node in self._closed() or not self._live(step.node):
+        if view is None or not self._takes(step.node, want.pod):
             return f"node {step.node} takes no new pods now"
         kin = self._nodes.kins((step.node,), want).planned(*step.place).of(step.node)
         prediction = self._ledger.predicted(view.without_held((want.group,)), want, kin)
         if prediction is None or not prediction.fits or prediction.numa_nodes != NumaSet.of((step.numa_node,)):
             return f"NUMA node {step.numa_node} of {step.node} has no room for it now"
         return ""
+
+    def _takes(self, node: str, pod: PodRow) -> bool:
+        nodes = self._nodes
+        return node not in nodes.cordoned and self._live(node) and nodes.admission.admits(pod.terms, node)
 
     def _counts(self, workload: str, node: str) -> tuple[int, int]:
         return self._ledger.replicas(workload, node), self._ledger.replicas(workload)

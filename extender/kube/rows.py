@@ -28,6 +28,8 @@ from extender.state.pod_json import (
     scheduled_with,
 )
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, ServiceRow, owner_row
+from numakin.placement.model.errors import BadTerms
+from numakin.placement.model.node_terms import KEPT_OUT, NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE, top_owner
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
@@ -122,8 +124,9 @@ class PodSpec(msgspec.Struct, rename="camel"):
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadRef | None = None
     scheduling_gates: list[msgspec.Raw] | None = None
-    node_selector: dict[str, str] | None = None
+    node_selector: msgspec.Raw = _NULL
     affinity: _Affinity | None = None
+    tolerations: msgspec.Raw = _NULL
     topology_spread_constraints: list[_Spread] | None = None
     volumes: list[_Volume] | None = None
 
@@ -171,6 +174,8 @@ class PodObject(msgspec.Struct):
 
 
 class _Taint(msgspec.Struct):
+    key: str = ""
+    value: str | None = None
     effect: str = ""
 
 
@@ -210,16 +215,21 @@ class PodRows:
     _MENTIONING: ClassVar[int] = 1_000
     """Distinct environments and arguments of pods whose mentions are remembered, likewise: 20 KB each at the most."""
 
+    _TERMS: ClassVar[int] = 1_000
+    """Distinct texts of what pods say of nodes, likewise."""
+
     def __init__(self, *, service_names: bool = False) -> None:
         """service_names: whether to look for names of Services in the containers of pods that have opted in."""
         self._service_names = service_names
         self._known: dict[Any, tuple[ContainerRow, ...]] = {}
         self._mentions: dict[int, Mentions] = {}
+        self._terms: dict[tuple[bytes, ...], NodeTerms | None] = {}
 
     def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
         annotations = _read_here(metadata.annotations)
         member = opted_in(annotations)
+        terms = self._node_terms(spec) if member else NO_TERMS
         own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else NO_RESOURCES
         return PodRow(
             uid=uid_of(metadata),
@@ -243,8 +253,9 @@ class PodRows:
             scheduling_group=scheduled_with(spec.scheduling_group, spec.workload_ref),
             unscheduled=status.unscheduled if member else 0,
             gated=bool(spec.scheduling_gates),
-            own_terms=member and _own_terms(spec),
-            apart=_apart(spec) if member else frozenset(),
+            own_terms=member and (terms is None or _own_terms(spec)),
+            apart=_apart(spec) if member and terms is not None else frozenset(),
+            terms=terms or NO_TERMS,
             ready=member and status.ready,
         )
 
@@ -259,6 +270,17 @@ class PodRows:
                 self._mentions.clear()
             known = self._mentions[key] = mentions(namespace, _texts(spec))
         return known
+
+    def _node_terms(self, spec: PodSpec) -> NodeTerms | None:
+        """What the pod says of nodes, one object for all that say it in the same words; None where it can't be read."""
+        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else _NULL
+        key = tuple(map(bytes, (spec.node_selector, required, spec.tolerations)))
+        if key not in self._terms:
+            if len(self._terms) >= self._TERMS:
+                self._terms.clear()
+            self._terms[key] = _read_terms(key)
+        return self._terms[key]
 
     def _containers(self, spec: PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
         init = _as_given(spec.init_containers, status.init_container_statuses)
@@ -299,9 +321,13 @@ def node_row(node: NodeObject, near: Sequence[str] = ()) -> NodeRow:
             condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or ()
         ),
         addresses=tuple(address.address for address in node.status.addresses or ()),
-        closed=bool(node.spec.unschedulable)
-        or any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints or ()),
         cordoned=bool(node.spec.unschedulable),
+        labels=node.metadata.labels or _NOTHING,
+        taints=tuple(
+            Taint(intern(taint.key), intern(taint.value or ""), intern(taint.effect))
+            for taint in node.spec.taints or ()
+            if taint.effect in KEPT_OUT
+        ),
         near=node_domains.values(node.metadata.labels or _NOTHING, near),
     )
 
@@ -369,17 +395,21 @@ def _apart(spec: PodSpec) -> frozenset[tuple[str, str]]:
     return frozenset((intern(key), intern(value)) for key, value in (selector.match_labels or _NOTHING).items())
 
 
+def _read_terms(texts: Sequence[bytes]) -> NodeTerms | None:
+    try:
+        return NodeTerms.of(*map(msgspec.json.decode, texts))
+    except (BadTerms, msgspec.DecodeError):
+        return None
+
+
 def _own_terms(spec: PodSpec, *, but_apart: bool = False) -> bool:
-    """What kube-scheduler holds to; what is only preferred is none. but_apart: those aside that keep pods apart."""
+    """What kube-scheduler holds to besides what the pod says of nodes; what is only preferred is none. but_apart: those
+    aside that keep pods apart.
+    """
     affinity = spec.affinity or _Affinity()
     of_pods = (affinity.pod_affinity, None if but_apart else affinity.pod_anti_affinity)
     return bool(
-        spec.node_selector
-        or (
-            affinity.node_affinity
-            and _given_raw(affinity.node_affinity.required_during_scheduling_ignored_during_execution)
-        )
-        or any(terms and terms.required_during_scheduling_ignored_during_execution for terms in of_pods)
+        any(terms and terms.required_during_scheduling_ignored_during_execution for terms in of_pods)
         or any(spread.when_unsatisfiable == "DoNotSchedule" for spread in spec.topology_spread_constraints or ())
         or any(
             _given_raw(volume.persistent_volume_claim) or _given_raw(volume.ephemeral) for volume in spec.volumes or ()

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from extender.planning.group_plan import Vacancy
+from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.arrays import Bools, Floats
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains
@@ -57,11 +58,12 @@ NO_PULLS: Pulls = {}
 
 
 class Pod(NamedTuple):
-    """One that waits. asks: what it is expected to take; no NUMA node holds more than it has."""
+    """One that waits. asks: what it is expected to take; no NUMA node holds more than it has. where: it may go."""
 
     uid: str
     workload: str
     asks: CpuAndMemory
+    where: NodeSet = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,16 @@ class _Given:
     pulls: Pulls
     slots: Mapping[str, Sequence[Vacancy]]
     before: Mapping[str, NumaPlace]
+    _open: dict[NodeSet, Bools] = field(default_factory=dict)
+
+    def open(self, where: NodeSet) -> Bools:
+        """The nodes that are among these."""
+        found = self._open.get(where)
+        if found is None:
+            found = np.full(len(self.index), not where.alone)
+            found[[self.index[node] for node in where.names if node in self.index]] = where.alone
+            self._open[where] = found
+        return found
 
 
 class _Plan:
@@ -237,7 +249,7 @@ class _Packing:
     """Of one group."""
 
     def __init__(self, given: _Given, coming: Coming, barred: Callable[[], Collection[str]]) -> None:
-        self._coming, self._rooms, self._index = coming, given.rooms, given.index
+        self._coming, self._rooms, self._index, self._open = coming, given.rooms, given.index, given.open
         self._barred = barred
         self._areas, self._pulls, self._slots, self._before = given.areas, given.pulls, given.slots, given.before
         rooms = given.rooms
@@ -245,11 +257,15 @@ class _Packing:
         self._cpu, self._memory = rooms.cpu.reshape(-1), rooms.memory.reshape(-1)
         self._places: dict[str, NumaPlace] = {}
         self._width = rooms.cpu.shape[1]
+        self._bound = any(pod.where is not ANYWHERE for pod in coming.all)
 
     def whole(self) -> dict[str, NumaPlace]:
-        """All on one NUMA node; nowhere where none holds it."""
-        pods = self._coming.all
-        if (home := self._home(self._with_beyond(pods))) is not None:
+        """All on one NUMA node, of those that have no node in common each part; nowhere where none holds it."""
+        before = self._state()
+        for pods in self._parts(self._coming.all):
+            if (home := self._near_home(pods)) is None:
+                self._restore(before)
+                break
             self._take(pods, home)
         return self._places
 
@@ -258,21 +274,54 @@ class _Packing:
         for pod in self._coming.pods:
             place = self._before.get(pod.uid)
             at = self._position(place) if place is not None else None
-            if at is not None and self._holds(pod.asks, at):
+            if at is not None and self._holds([pod], pod.asks, at):
                 self._take([pod], at)
         return self._places
 
     def places(self) -> dict[str, NumaPlace]:
         """All, with those that stay."""
-        left = [pod for pod in self._coming.all if pod.uid not in self._places]
-        if self._members():
+        for left in self._parts([pod for pod in self._coming.all if pod.uid not in self._places]):
+            self._place(left)
+        return self._places
+
+    def _place(self, left: list[Pod]) -> None:
+        open_, index = self._open_to_any(left), self._index
+        if any(place.node not in index or open_[index[place.node]] for place in self._members()):
             left = self._beside_members(left)
-        elif (home := self._home(self._with_beyond(left))) is not None:
+        elif (home := self._near_home(left)) is not None:
             left = self._take(left, home)
         else:
             left = self._in_slots(left)
         self._over_nodes(left)
-        return self._places
+
+    def _near_home(self, pods: Sequence[Pod]) -> int | None:
+        """The NUMA node for all of them, near what is placed already if any is there."""
+        home = None
+        for within in (*self._around(), EVERYWHERE):
+            self._within = within
+            if (home := self._home(pods)) is not None:
+                break
+        self._within = EVERYWHERE
+        return home
+
+    def _parts(self, pods: list[Pod]) -> list[list[Pod]]:
+        """Those together that have a node in common, the largest part first."""
+        if not self._bound:
+            return [pods]
+        alike: dict[NodeSet, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            alike[pod.where].append(pod)
+        if len(alike) <= 1:
+            return [pods]
+        parts: list[tuple[Bools, list[Pod]]] = []
+        for where in sorted(alike, key=lambda where: (self._open(where).sum(), alike[where][0].uid)):
+            for at, (common, part) in enumerate(parts):
+                if (common & self._open(where)).any():
+                    parts[at] = common & self._open(where), part + alike[where]
+                    break
+            else:
+                parts.append((self._open(where), alike[where]))
+        return sorted((part for _, part in parts), key=lambda part: (-len(part), part[0].uid))
 
     def _members(self) -> Counter[NumaPlace]:
         """Those that are there, and those that are planned so far."""
@@ -307,7 +356,7 @@ class _Packing:
     def _roomy(self, left: Sequence[Pod]) -> Bools:
         """The nodes that have room for all, as far as sums tell."""
         cpu, memory = self._with_beyond(left)
-        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1)
+        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1) * self._open_to_any(left)
         roomy: Bools = (free >= cpu) & (self._rooms.memory.sum(axis=1) >= memory)
         return roomy
 
@@ -318,7 +367,7 @@ class _Packing:
         if not left or not self._areas.domains.of_node:
             return []
         cpu, memory = self._with_beyond(left)
-        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1)
+        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1) * self._open_to_any(left)
         holds = self._rooms.memory.sum(axis=1)
         roomy = [
             (domain[0], _fewest(free[there], cpu), float(free[there].sum()), int(there.argmax()), there)
@@ -348,7 +397,7 @@ class _Packing:
         for pod in left:
             place = vacant[pod.workload].pop(0) if vacant[pod.workload] else None
             at = self._position(place) if place is not None else None
-            if at is not None and self._holds(pod.asks, at):
+            if at is not None and self._holds([pod], pod.asks, at):
                 self._take([pod], at)
             else:
                 rest.append(pod)
@@ -360,8 +409,22 @@ class _Packing:
         numa_node = self._rooms.numa_node.ravel()
         return next((at for at in self._of_node(place.node) if numa_node[at] == place.numa_node), None)
 
-    def _holds(self, asks: CpuAndMemory, at: int) -> bool:
-        return bool(self._cpu[at] >= max(LEAST, asks[0]) and self._memory[at] >= asks[1])
+    def _holds(self, pods: Sequence[Pod], asks: CpuAndMemory, at: int) -> bool:
+        """Whether they may all go there, and it has room for so much."""
+        roomy = bool(self._cpu[at] >= max(LEAST, asks[0]) and self._memory[at] >= asks[1])
+        return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
+
+    def _wheres(self, pods: Sequence[Pod]) -> Collection[NodeSet]:
+        return {pod.where for pod in pods} if self._bound else ()
+
+    def _open_to_any(self, pods: Sequence[Pod]) -> Bools:
+        """The nodes where some of them may go."""
+        if not self._bound:
+            return self._open(ANYWHERE)
+        found = np.zeros(len(self._index), dtype=np.bool_)
+        for where in {pod.where for pod in pods}:
+            found |= self._open(where)
+        return found
 
     def _with_beyond(self, pods: Sequence[Pod]) -> CpuAndMemory:
         (cpu, memory), more = _sum(pods), self._coming.beyond
@@ -385,29 +448,32 @@ class _Packing:
         if left and _pairs(beside.values()) + len(left) ** 2 < _pairs(members.values()) + len(coming) ** 2:
             kept = self._state()
             self._restore(before)
-            if (home := self._tightest(self._with_beyond(coming))) is not None:
+            if (home := self._tightest(coming, self._with_beyond(coming))) is not None:
                 return self._take(coming, home)
             self._restore(kept)
         return left
 
-    def _home(self, asks: CpuAndMemory) -> int | None:
-        """The NUMA node for all of it; while it grows, the one where most can follow."""
+    def _home(self, pods: Sequence[Pod]) -> int | None:
+        """The NUMA node for all of them; while the group grows, the one where most can follow."""
+        asks = self._with_beyond(pods)
         if not self._coming.grows:
-            return self._tightest(asks)
-        fits, groups = self._fits(asks), self._rooms.groups.reshape(-1)
+            return self._tightest(pods, asks)
+        fits, groups = self._fits(pods, asks), self._rooms.groups.reshape(-1)
         if not fits.any():
             return None
         home = int(np.where(fits, (self._cpu - asks[0]) / (groups + 1), -np.inf).argmax())
         groups[home] += 1
         return home
 
-    def _tightest(self, asks: CpuAndMemory) -> int | None:
-        """The NUMA node that holds it with least left over."""
-        fits = self._fits(asks)
+    def _tightest(self, pods: Sequence[Pod], asks: CpuAndMemory) -> int | None:
+        """The NUMA node that holds so much with least left over, where they may all go."""
+        fits = self._fits(pods, asks)
         return int(np.where(fits, self._cpu, np.inf).argmin()) if fits.any() else None
 
-    def _fits(self, asks: CpuAndMemory) -> Bools:
+    def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory) -> Bools:
         fits: Bools = (self._cpu >= max(LEAST, asks[0])) & (self._memory >= asks[1])
+        for where in self._wheres(pods):
+            fits &= np.repeat(self._open(where), self._width)
         for node in self._barred():
             if node in self._index:
                 fits[self._of_node(node)] = False
@@ -417,11 +483,10 @@ class _Packing:
 
     def _on_next_node(self, left: list[Pod]) -> list[Pod]:
         """On the node that holds the most of it, over the fewest NUMA nodes; those that do not fit there are left."""
-        if self._places and (home := self._tightest(_sum(left))) is not None:
+        if self._places and (home := self._tightest(left, _sum(left))) is not None:
             return self._take(left, home)
-        need = self._with_beyond(left)[0]
         best: list[Pod] | None = None
-        for node in self._most_promising(need):
+        for node in self._most_promising(left):
             before = self._state()
             rest = self._fill(left, self._roomiest_first(node))
             if not rest:
@@ -441,10 +506,11 @@ class _Packing:
         self._cpu[:], self._memory[:] = state[0], state[1]
         self._places = state[2]
 
-    def _most_promising(self, need: int) -> list[str]:
+    def _most_promising(self, left: Sequence[Pod]) -> list[str]:
         """Nodes by how much of all pairs would be on one NUMA node there, as far as CPU tells; of those alike, those
         near where most of it is.
         """
+        need = self._with_beyond(left)[0]
         free = np.sort(np.maximum(self._rooms.cpu, 0.0), axis=1)[:, ::-1]
         before = np.cumsum(free, axis=1) - free
         taken = np.clip(need - before, 0.0, free)
@@ -452,6 +518,7 @@ class _Packing:
         for node in self._barred():
             if node in self._index:
                 together[self._index[node]] = 0.0
+        together[~self._open_to_any(left)] = 0.0
         if self._within is not None:
             together[~self._within] = 0.0
         spare = free.sum(axis=1) - taken.sum(axis=1)
@@ -471,7 +538,7 @@ class _Packing:
     def _fill(self, left: list[Pod], order: Sequence[int]) -> list[Pod]:
         """One NUMA node after the other; all on the first one that holds all that is left."""
         for at in order:
-            if left and self._holds(self._with_beyond(left), at):
+            if left and self._holds(left, self._with_beyond(left), at):
                 return self._take(left, at)
             left = self._piece(left, at)
         return left
@@ -482,7 +549,7 @@ class _Packing:
             return left
         rest = []
         for pod in _by_ties(left, self._pulls):
-            if self._holds(pod.asks, at):
+            if self._holds([pod], pod.asks, at):
                 self._take([pod], at)
             else:
                 rest.append(pod)
@@ -513,7 +580,7 @@ def _together(coming: Coming, places: Mapping[str, NumaPlace]) -> float:
         on_nodes[place.node] += count
     total = sum(coming.here.values()) + len(coming.all)
     near = (1 - NODE_WORTH) * _pairs(there.values()) + NODE_WORTH * _pairs(on_nodes.values())
-    return near / total**2
+    return near / max(1, total**2)
 
 
 def _pairs(counts: Iterable[int]) -> int:

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from extender.planning.packing import LEAST
+from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from numakin.placement.model.cpuset import NumaSet
@@ -73,7 +74,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CutMember:
-    """A pod of a group. movable: another would be created for it anywhere, were it evicted."""
+    """A pod of a group. movable: another would be created for it, were it evicted, on any of the nodes of where."""
 
     uid: str
     namespace: str
@@ -82,6 +83,7 @@ class CutMember:
     spot: Spot
     demand: Demand
     movable: bool
+    where: NodeSet = ANYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +253,13 @@ def _take(found: Regrouping, rooms: FreeRoom) -> bool:
 
 
 class _Kind(NamedTuple):
-    """Members that are alike: workload's index, demand, and where they are."""
+    """Members that are alike: workload's index, demand, where they are, and where they may go."""
 
     workload: int
     cpu: int
     memory: int
     origin: int
+    where: NodeSet
 
 
 @dataclass(slots=True)
@@ -301,7 +304,8 @@ class _Board:
             origin = at[member.spot]
             here[index[member.workload], origin] += 1
             if member.movable:
-                kind = _Kind(index[member.workload], member.demand.expected_milli, member.demand.memory, origin)
+                demand = member.demand
+                kind = _Kind(index[member.workload], demand.expected_milli, demand.memory, origin, member.where)
                 if kind not in kinds:
                     kinds[kind] = len(kinds)
                     self._kinds.append(kind)
@@ -316,7 +320,7 @@ class _Board:
         self._barred = np.zeros((len(self._kinds), self._bins), dtype=np.bool_)
         for number, kind in enumerate(self._kinds):
             name = self._workloads[kind.workload]
-            self._barred[number] = [(name, place) in cut.barred for place in bins]
+            self._barred[number] = [(name, place) in cut.barred or not kind.where.has(place.node) for place in bins]
             self._barred[number] |= self._nodes[: self._bins] == self._nodes[kind.origin]
 
     def best(self, pause: Callable[[], None]) -> _Draft | None:
@@ -388,7 +392,7 @@ class _Board:
         if not pairs:
             return None
         numbers, spots = np.array(pairs).T
-        kinds = np.array([self._kinds[kind] for kind in numbers.tolist()])
+        kinds = np.array([self._kinds[kind][:4] for kind in numbers.tolist()])
         workloads, origins = kinds[:, 0].astype(np.intp), kinds[:, 3].astype(np.intp)
         gains = self._gains(draft, workloads, spots)[:, : self._bins]
         gains = gains - np.where(spots == origins, self._price, 0.0)[:, None]
@@ -509,10 +513,13 @@ def _bins(cut: CutGroup, rooms: FreeRoom) -> list[NumaPlace]:
     here = Counter(member.spot.node for member in cut.members)
     homes = [index[node] for node in sorted(here, key=lambda node: (-here[node], node)) if node in index][:HOME_NODES]
     movable = [member.demand for member in cut.members if member.movable]
+    wheres = {member.where for member in cut.members if member.movable}
+    open_ = np.array([any(where.has(node) for where in wheres) for node in rooms.nodes], dtype=np.bool_)
     need, memory = sum(demand.expected_milli for demand in movable), sum(demand.memory for demand in movable)
-    holding = np.where((rooms.cpu >= need) & (rooms.memory >= memory), rooms.cpu, np.inf).min(axis=1, initial=np.inf)
+    holds = (rooms.cpu >= need) & (rooms.memory >= memory) & open_[:, None]
+    holding = np.where(holds, rooms.cpu, np.inf).min(axis=1, initial=np.inf)
     tightest = [at for at in np.argsort(holding, kind="stable").tolist()[:OTHER_NODES] if np.isfinite(holding[at])]
-    room = np.maximum(rooms.cpu, 0.0).sum(axis=1)
+    room = np.where(open_, np.maximum(rooms.cpu, 0.0).sum(axis=1), -1.0)
     roomiest = np.argsort(-room, kind="stable").tolist()[:OTHER_NODES]
     bins: list[NumaPlace] = []
     for at in dict.fromkeys([*homes, *tightest, *roomiest]):

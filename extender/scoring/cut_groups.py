@@ -2,9 +2,9 @@
 its lock, and planned outside of it.
 
 A group whose pods are coming or going is left for a later search. A pod may go elsewhere where another one is created
-for it, anywhere: by a controller that is not bound to a node and does not count it as failed, and without terms or
-devices of its own, which decide where it runs. Each step is asked of decide(), as the node's enforcer would answer: the
-pod's own policy, its exclusive CPUs, hugepages and its namespace's quota are in that.
+for it: by a controller that is not bound to a node and does not count it as failed, without devices, and where it says
+no more of where it may run than terms of nodes, which are held to. Each step is asked of decide(), as the node's
+enforcer would answer: the pod's own policy, its exclusive CPUs, hugepages and its namespace's quota are in that.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from extender.planning.regrouping import (
 from extender.scoring.node_table import NodeTable
 from extender.scoring.predict import Wanted, predict
 from extender.settings import Settings
+from extender.state.admission import Admission, NodeSet
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_view import NodeView
@@ -58,7 +59,8 @@ FindRow = Callable[[str], PodRow | None]
 @dataclass(frozen=True, slots=True)
 class CutGroups:
     """groups: by name, the nodes with their members; the largest, `others` is how many members the rest has, by node.
-    waiting: groups of which pods wait. closed: nodes that take no new pods. views: of all live nodes, by name.
+    waiting: groups of which pods wait. closed: nodes that take no new pods, or only who tolerates that. views: of
+    all live nodes, by name.
     """
 
     at: float
@@ -70,6 +72,7 @@ class CutGroups:
     room: FreeRoom | None
     known: ClusterTraffic
     specs: Specs
+    admission: Admission
 
     @classmethod
     def of(cls, nodes: NodeTable, now: float, settings: Settings, closed: Collection[str]) -> CutGroups:
@@ -88,9 +91,10 @@ class CutGroups:
             waiting=frozenset(nodes.waiting.changes),
             closed=frozenset(closed),
             views={view.name: view for view in nodes.live_views(now, settings.report_timeout)} if cut else {},
-            room=nodes.free_room(now, settings.report_timeout, closed) if cut else None,
+            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned) if cut else None,
             known=nodes.known,
             specs=nodes.specs,
+            admission=nodes.admission,
         )
 
     def plans(self, row: FindRow, want: FindWant, pause: Callable[[], None]) -> Regroupings:
@@ -147,7 +151,7 @@ class CutGroups:
                     return WhyApart.SETTLING
                 if not pod.numa_nodes:
                     return WhyApart.SETTLING  # it is not known where it is
-                members.append(_member(seen, pod, node))
+                members.append(_member(seen, pod, node, self.admission.where(seen.terms)))
         if len(members) < sum(there.values()):
             return WhyApart.SETTLING
         if not any(member.movable for member in members):
@@ -192,15 +196,14 @@ class CutGroups:
 
 
 def movable(row: PodRow) -> bool:
-    """Whether another pod is created for it, were it evicted, and may run anywhere."""
+    """Whether another pod is created for it, were it evicted, and may run on any node that its terms of nodes admit."""
     kind = row.owner.kind if row.owner is not None else NODE
     return not (kind in BOUND_TO_NODES | COUNTING or row.own_terms or row.devices or row.phase != "Running")
 
 
-def _member(row: PodRow, pod: Reservation, node: str) -> CutMember:
-    return CutMember(
-        row.uid, row.namespace, row.name, row.workload, Spot(node, pod.numa_nodes), pod.demand, movable(row)
-    )
+def _member(row: PodRow, pod: Reservation, node: str, where: NodeSet) -> CutMember:
+    spot = Spot(node, pod.numa_nodes)
+    return CutMember(row.uid, row.namespace, row.name, row.workload, spot, pod.demand, movable(row), where)
 
 
 class StepChecks:

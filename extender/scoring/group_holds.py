@@ -218,15 +218,16 @@ class GroupHolds:
         self._lowest = min((known.priority for known in self._groups.values() if known.uids), default=0)
         return touched
 
-    def came(self, uid: str, group: str, workload: str, demand: Demand) -> str:
-        """The pod was created: the next place of its workload that was planned for those to come is its own. The node;
-        empty: there is none, or it has one already.
+    def came(self, uid: str, group: str, workload: str, demand: Demand, may_go: Callable[[str], bool]) -> str:
+        """The pod was created: the next place of its workload that was planned for those to come, where it may go, is
+        its own. The node; empty: there is none, or it has one already.
         """
         known = self._groups.get(group)
-        places = known.to_come.get(workload) if known is not None else None
-        if not places or uid in self._pods:
+        places = known.to_come.get(workload, []) if known is not None else []
+        place = next((place for place in places if may_go(place.node)), None)
+        if place is None or uid in self._pods:
             return ""
-        place = places.pop(0)
+        places.remove(place)
         self._add(group, uid, HeldPod(group, place, demand))
         return place.node
 

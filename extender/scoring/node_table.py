@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
@@ -18,6 +19,7 @@ from extender.scoring.replicas_to_come import ReplicasToCome
 from extender.scoring.single import NodeScores, needs_of
 from extender.scoring.steering import VacantSlots
 from extender.scoring.waiting_members import WaitingMembers
+from extender.state.admission import EVERY_NODE, Admission
 from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.columns.store import ColumnStore
@@ -64,6 +66,7 @@ class TableContents:
     told: ToldSizes
     to_come: ReplicasToCome
     cordoned: frozenset[str]
+    admission: Admission
 
 
 class NodeTable:
@@ -87,6 +90,7 @@ class NodeTable:
         """By namespace, where an operator has set one."""
         self.domains, self.told, self.to_come = NodeDomains(), ToldSizes(), ReplicasToCome()
         self.cordoned: frozenset[str] = frozenset()
+        self.admission = EVERY_NODE
         self._columns = ColumnStore()
         self._views: dict[str, NodeView] = {}
         self._received_at: dict[str, float] = {}
@@ -120,6 +124,7 @@ class NodeTable:
             told=self.told.copy(),
             to_come=self.to_come.copy(),
             cordoned=self.cordoned,
+            admission=self.admission,
         )
 
     @classmethod
@@ -129,7 +134,7 @@ class NodeTable:
         table.known, table.specs, table.plans = contents.known, contents.specs, contents.plans
         table.quotas, table.waiting = contents.quotas, contents.waiting
         table.group_holds, table.cordoned = contents.group_holds, contents.cordoned
-        table.told, table.to_come = contents.told, contents.to_come
+        table.told, table.to_come, table.admission = contents.told, contents.to_come, contents.admission
         table.located(contents.domains)
         for uid, workload in contents.workloads.items():
             table.locations.named(uid, workload)
@@ -377,13 +382,14 @@ class NodeTable:
             self._hold_on(touched)
 
     def created(self, uids: Iterable[str]) -> None:
-        """Gives these pods the places that were planned for what was to come, those that wait and may go anywhere."""
+        """Gives these pods the places that were planned for what was to come, those that wait and may go there."""
         for uid in uids:
             pod = self.waiting.get(uid)
             if pod is None or pod.holds_nothing or pod.own_terms or pod.devices:
                 continue
             demand = pod.expected(self.known.uses)
-            if node := self.group_holds.came(uid, pod.group, pod.workload, demand):
+            may_go = partial(self.admission.admits, pod.terms)
+            if node := self.group_holds.came(uid, pod.group, pod.workload, demand, may_go):
                 self.holds += 1
                 self._hold_on((node,))
 

@@ -157,7 +157,7 @@ class ReplicasToCome:
             return
         try:
             anywhere = not (row.own_terms or row.devices)
-            was = ToldReplicas(row.workload, group, 1, row.demand, anywhere)
+            was = ToldReplicas(row.workload, group, 1, row.demand, anywhere, row.terms)
         except PlacementError:
             return
         self._remember(row.uid, _Former(now, was))

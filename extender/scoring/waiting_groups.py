@@ -16,12 +16,14 @@ from extender.planning.pieces import Piece, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.waiting_members import WaitingPod
 from extender.settings import Settings
+from extender.state.admission import Admission
 from extender.state.apart import NO_KIND, PodKind
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
 from extender.state.pods import PodRow
 from extender.state.told_groups import ToldReplicas, ToldSizes
 from numakin.placement.model.demand import Demand, counted
+from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_LATER = 500
@@ -53,6 +55,15 @@ class PlannedGroups(NamedTuple):
         return PlannedGroups({**self.places, **still}, to_come)
 
 
+class _Leaving(NamedTuple):
+    """One that is about to come again, as a `Pod`. terms: what it says of nodes."""
+
+    uid: str
+    workload: str
+    asks: CpuAndMemory
+    terms: NodeTerms
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingGroups:
     """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
@@ -72,7 +83,7 @@ class WaitingGroups:
     kinds: Mapping[str, Mapping[str, Sequence[PodKind]]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
-    leaving: Mapping[str, Sequence[Pod]]
+    leaving: Mapping[str, Sequence[_Leaving]]
     sizes: Mapping[str, int]
     to_come: Mapping[str, Sequence[ToldReplicas]]
     barred: Mapping[str, frozenset[str]]
@@ -84,6 +95,7 @@ class WaitingGroups:
     pulls: Pulls
     plans: Plans
     domains: NodeDomains
+    admission: Admission
 
     @classmethod
     def of(
@@ -91,10 +103,9 @@ class WaitingGroups:
         nodes: NodeTable,
         now: float,
         settings: Settings,
-        closed: Collection[str],
         rows: Mapping[str, PodRow],
     ) -> WaitingGroups:
-        """Under the cluster's lock. closed: nodes that take no new pods. rows: of the pods that there are, by uid."""
+        """Under the cluster's lock. rows: of the pods that there are, by uid."""
         nodes.show("")
         nodes.to_come.forget_former(now)
         holds, pods = nodes.group_holds, nodes.waiting.pods()
@@ -129,7 +140,7 @@ class WaitingGroups:
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
             leaving={
                 group: [
-                    Pod(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand))
+                    _Leaving(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand), row.terms)
                     for there in nodes.members_on(nodes.cordoned, group)
                     if (row := rows.get(there.pod)) is not None and row.comes_again
                 ]
@@ -139,13 +150,14 @@ class WaitingGroups:
             to_come={group: list(nodes.to_come.of(group)) for group in groups},
             grow=holds.growing(now),
             barred={group: holds.barred(group) for group in groups},
-            room=nodes.free_room(now, settings.report_timeout, closed) if groups else None,
+            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned) if groups else None,
             held=held,
             before={uid: planned for uid in pods if (planned := holds.place(uid)) is not None},
             uses=nodes.known.uses,
             pulls=nodes.known.peers,
             plans=nodes.plans,
             domains=nodes.domains,
+            admission=nodes.admission,
         )
 
     @property
@@ -175,7 +187,7 @@ class WaitingGroups:
             found = {uid: place for coming in there for uid, place in packed.get(coming.group, {}).items()}
             planned = {pod.uid: found.get(pod.uid) for coming in there for pod in coming.pods}
             mine = self._of_whole_gangs({**places[group], **planned})
-            if self._with_members(group, mine or found):
+            if self._with_members(group, mine or found, there):
                 places[group] = mine
                 to_come[group] = _by_workload(chain.from_iterable(coming.later for coming in there), found)
         return PlannedGroups(places, to_come)
@@ -185,11 +197,12 @@ class WaitingGroups:
         lacking = {self.pods[uid].gang for uid, place in found.items() if place is None} - {""}
         return {uid: place for uid, place in found.items() if place is not None and self.pods[uid].gang not in lacking}
 
-    def _with_members(self, group: str, pods: Mapping[str, NumaPlace]) -> bool:
-        """Whether any pod is planned on a node with members of its group, or it has none: else these have no room for
-        now, and what draws the pods is weighed as each is asked about.
+    def _with_members(self, group: str, pods: Mapping[str, NumaPlace], comings: Sequence[Coming]) -> bool:
+        """Whether any pod is planned on a node with members of its group, or it has none where any may go: else these
+        have no room for now, and what draws the pods is weighed as each is asked about.
         """
-        nodes = {place.node for place in self.members[group]}
+        wheres = {pod.where for coming in comings for pod in coming.all}
+        nodes = {place.node for place in self.members[group] if any(where.has(place.node) for where in wheres)}
         return not nodes or any(place.node in nodes for place in pods.values())
 
     def _comings(self) -> dict[str, list[Coming]]:
@@ -240,8 +253,12 @@ class WaitingGroups:
             return None  # which NUMA nodes the devices are near to leads
         if known and len(here) > 1:
             return None  # who its kin are, and where, is known better than by how many there are
-        ready = [Pod(uid, pod.workload, self._asks(pod)) for uid, pod in free if not pod.holds_nothing]
-        later = [*self.leaving[group], *islice(self._not_created(group), MOST_LATER)]
+        where = self.admission.where
+        ready = [
+            Pod(uid, pod.workload, self._asks(pod), where(pod.terms)) for uid, pod in free if not pod.holds_nothing
+        ]
+        leaving = (Pod(*gone[:3], where(gone.terms)) for gone in self.leaving[group])
+        later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
         unsure = [self._asks(pod) for _, pod in free if pod.holds_nothing]
         created = self.totals[group] + len(to_come)
         missing = self.sizes.get(group, 0) - created - sum(each.count for each in self.to_come[group])
@@ -256,9 +273,9 @@ class WaitingGroups:
     def _not_created(self, group: str) -> Iterator[Pod]:
         """Replicas as the pods that they will be."""
         for each in self.to_come[group]:
-            asks = _room(counted(each.demand, self.uses.get(each.workload, 0)))
+            asks, where = _room(counted(each.demand, self.uses.get(each.workload, 0))), self.admission.where(each.terms)
             for number in range(each.count if each.anywhere else 0):
-                yield Pod(f"{each.workload} to come {number}", each.workload, asks)
+                yield Pod(f"{each.workload} to come {number}", each.workload, asks, where)
 
     def _asks(self, pod: WaitingPod) -> CpuAndMemory:
         return _room(pod.expected(self.uses))

@@ -13,6 +13,7 @@ from extender.state.apart import NO_KIND, PodKind
 from extender.state.pods import Devices, PodRow
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.parsing import opted_in
 
 _Asked = tuple[str, int, Devices]
@@ -21,8 +22,8 @@ _Asked = tuple[str, int, Devices]
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """One of a group. gated, own_terms, sized_by, gang: as `PodRow` has them. size: members that its group expects, 0:
-    not said. kind: with whom it may share a node. given_up: kube-scheduler found no place for its gang.
+    """One of a group. gated, own_terms, terms, sized_by, gang: as `PodRow` has them. size: members that its group
+    expects, 0: not said. kind: with whom it may share a node. given_up: kube-scheduler found no place for its gang.
     """
 
     group: str
@@ -37,6 +38,7 @@ class WaitingPod:
     gang: str = ""
     kind: PodKind = NO_KIND
     given_up: bool = False
+    terms: NodeTerms = NO_TERMS
 
     @property
     def holds_nothing(self) -> bool:
@@ -153,7 +155,7 @@ class WaitingMembers:
         if opt_in is None or not opt_in.group:
             return
         terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
-        pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms, row.kind)
+        pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms)
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1
         self.changes[pod.group] += 1

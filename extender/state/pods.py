@@ -16,6 +16,7 @@ from extender.state import told_groups
 from extender.state.apart import PodKind
 from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.names import is_kind, is_object
+from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
@@ -107,13 +108,13 @@ class PodRow:
     requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does not try it yet.
-    own_terms: it says by itself where it may go: by node, beside or away from which pods, or by its volumes.
-    apart: where that is all that it says: the labels of the pods of its namespace that may not share its node. labels,
-    mentions: of a pod that has opted in; the latter where the Services
-    that its containers name are asked for. leaving: it is being deleted. nominated: the node that kube-scheduler has
-    nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of
-    1.35 its Workload's. unscheduled: a number that is
-    another for each condition PodScheduled=False, 0: it has none. ready: its condition Ready is True; of members alone.
+    own_terms: it says by itself where it may go, by more than terms: beside or away from which pods, by its volumes, or
+    by what can't be read. apart: where that is all that it says: the labels of the pods of its namespace that may
+    not share its node. terms: what it says of nodes. labels, mentions, terms: of a pod that has opted in; mentions
+    where the Services that its containers name are asked for. leaving: it is being deleted. nominated: the node that
+    kube-scheduler has nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of 1.35 its
+    Workload's. unscheduled: a number that is another for each condition PodScheduled=False, 0: it has none. ready: its
+    condition Ready is True; of members alone.
     """
 
     uid: str
@@ -140,6 +141,7 @@ class PodRow:
     gated: bool = False
     own_terms: bool = False
     apart: frozenset[tuple[str, str]] = frozenset()
+    terms: NodeTerms = NO_TERMS
     ready: bool = False
 
     @property
@@ -238,18 +240,24 @@ class PodRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One Kubernetes node. ready: its condition Ready is True. closed: a new pod has to tolerate one of its taints.
-    cordoned: it takes no new pods, as while it is drained. near: the values of the labels by which nodes are near each
-    other, as `node_domains.values` has them.
+    """One Kubernetes node. ready: its condition Ready is True. cordoned: it takes no new pods, as while it is drained.
+    near: the values of the labels by which nodes are near each other, as `node_domains.values` has them. taints: those
+    that a new pod has to tolerate.
     """
 
     name: str
     uid: str = ""
     ready: bool = True
     addresses: tuple[str, ...] = ()
-    closed: bool = False
     cordoned: bool = False
     near: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no pod that says nothing of nodes."""
+        return self.cordoned or bool(self.taints)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pods as placement reads them: no environment, no image, no other label or annotation.
+"""Pods as placement reads them, with what they say of nodes: no environment, no image, no other label or annotation.
 
 Whole templates of many replicas would be more than the extender takes at once, and are not to be recorded.
 """
@@ -12,7 +12,7 @@ from numakin.placement.model.workload import HASH_LABEL
 from numakin.placement.optin.parsing import is_read
 
 METADATA = ("name", "namespace", "uid", "creationTimestamp")
-SPEC = ("nodeName", "hostNetwork", "priority")
+SPEC = ("nodeName", "hostNetwork", "priority", "nodeSelector", "tolerations")
 STATUS = ("phase", "podIP")
 
 
@@ -32,6 +32,8 @@ def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
     if owners := metadata.get("ownerReferences"):
         fields["ownerReferences"] = [_picked(owner, ("kind", "name", "uid", "controller")) for owner in owners]
     wanted = _picked(spec, SPEC) | _resources(spec)
+    if node_affinity := (spec.get("affinity") or {}).get("nodeAffinity"):
+        wanted["affinity"] = {"nodeAffinity": node_affinity}
     for part in ("initContainers", "containers"):
         if spec.get(part):
             wanted[part] = [_picked(each, ("name", "restartPolicy")) | _resources(each) for each in spec[part]]

@@ -14,12 +14,15 @@ from extender.state.pods import ContainerRow, PodRow
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import Live
+from numakin.placement.model.node_terms import Taint
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine, NumaNode
 from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 
 GIB = 1 << 30
+
+TAINTED = (Taint("dedicated", "other", "NoSchedule"),)
 
 
 def pod(

@@ -21,9 +21,10 @@ from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.node_terms import NodeTerms, Taint
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 from tests.clock import Clock
-from tests.extender.machines import pod
+from tests.extender.machines import TAINTED, pod
 from tests.extender.running import machine, reservation
 from tests.extender.told import reservations_of, tell
 
@@ -197,6 +198,14 @@ def test_gated_pods_count_for_the_size_and_hold_nothing(nodes: Cluster, clock: C
     assert held(nodes, "a") == {"default/shop": "0: 3000"}, "7 do not fit NUMA node 1"
 
 
+def test_a_group_of_which_nothing_can_be_planned_yet_does_not_keep_others_from_it(nodes: Cluster, clock: Clock):
+    """Two pods are gated, and what its controller is to create says itself where it may go."""
+    kept = ToldReplicas("default/Job/idle", "default/idle", 4, Demand(1000), anywhere=False)
+    nodes.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/idle", replicas=kept),)))
+    created(nodes, clock, *of_group("idle", 2, gated=True), *of_group("shop", 6))
+    assert held(nodes, "a") == {"default/shop": "1: 6000"}
+
+
 def test_the_size_that_a_group_gives_counts_for_where_it_goes(nodes: Cluster, clock: Clock):
     created(nodes, clock, *of_group("shop", 3, size="8"))
     assert held(nodes, "a") == {"default/shop": "0: 3000"}
@@ -235,12 +244,92 @@ class TestPodsThatShareNoNode:
 
 
 def test_nothing_is_planned_on_a_node_that_takes_no_pods(nodes: Cluster, clock: Clock):
-    nodes.apply_nodes(Changes(rows=(NodeRow("a", closed=True), NodeRow("b")), whole=True))
+    nodes.apply_nodes(Changes(rows=(NodeRow("a", taints=TAINTED), NodeRow("b")), whole=True))
     created(nodes, clock, *of_group("shop", 6))
     assert held(nodes, "b") == {"default/shop": "0: 6000"}
     nodes.apply_nodes(Changes(rows=(NodeRow("a"),)))
     nodes.reserve()
     assert held(nodes, "a") == {"default/shop": "1: 6000"}
+
+
+TOLERATED = ({"key": "dedicated", "value": "fast"},)
+TOLERANT = NodeTerms.of(None, None, TOLERATED)
+ONLY_THERE = NodeTerms.of({"pool": "fast"}, None, TOLERATED)
+NOT_THERE = NodeTerms.of(
+    None, {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "DoesNotExist"}]}]}, None
+)
+
+
+def saying(terms: NodeTerms, rows: list[PodRow]) -> list[PodRow]:
+    return [replace(row, terms=terms) for row in rows]
+
+
+class TestAPoolOfNodes:
+    """b alone has its label, and a taint."""
+
+    @pytest.fixture
+    def pools(self, nodes: Cluster) -> Cluster:
+        taint = Taint("dedicated", "fast", "NoSchedule")
+        nodes.apply_nodes(Changes(rows=(NodeRow("a"), NodeRow("b", labels={"pool": "fast"}, taints=(taint,)))))
+        return nodes
+
+    def test_its_groups_are_planned_whole_on_it(self, pools: Cluster, clock: Clock):
+        created(pools, clock, *saying(ONLY_THERE, of_group("shop", 6)))
+        assert (held(pools, "a"), held(pools, "b")) == ({}, {"default/shop": "0: 6000"})
+
+    def test_others_are_not_planned_there(self, pools: Cluster, clock: Clock):
+        created(pools, clock, *of_group("shop", 3))
+        assert (held(pools, "a"), held(pools, "b")) == ({"default/shop": "1: 3000"}, {})
+
+    def test_who_may_go_there_or_elsewhere_goes_where_it_fits_best(self, pools: Cluster, clock: Clock):
+        created(pools, clock, *saying(TOLERANT, of_group("shop", 3)))
+        assert (held(pools, "a"), held(pools, "b")) == ({}, {"default/shop": "1: 3000"})
+
+    def test_pods_of_a_group_that_may_be_together_are(self, pools: Cluster, clock: Clock):
+        web, db = saying(TOLERANT, of_group("shop", 2)), saying(ONLY_THERE, of_group("shop", 2, first=2))
+        created(pools, clock, *web, *db)
+        assert (held(pools, "a"), held(pools, "b")) == ({}, {"default/shop": "0: 4000"})
+
+    def test_those_of_two_pools_are_whole_in_each(self, pools: Cluster, clock: Clock):
+        web, db = saying(NOT_THERE, of_group("shop", 3)), saying(ONLY_THERE, of_group("shop", 3, first=3))
+        created(pools, clock, *(row for pair in zip(web, db, strict=True) for row in pair))
+        assert (held(pools, "a"), held(pools, "b")) == ({"default/shop": "1: 3000"}, {"default/shop": "1: 3000"})
+
+    def test_those_of_one_pool_are_planned_though_members_are_in_another(self, pools: Cluster, clock: Clock):
+        web = saying(NOT_THERE, of_group("shop", 2))
+        for row in web:
+            asked(pools, row, "a")
+        db = saying(ONLY_THERE, of_group("shop", 3, first=2))
+        created(pools, clock, *(replace(row, node="a") for row in web), *db)
+        assert held(pools, "b") == {"default/shop": "0: 3000"}, "where most could follow when they were created"
+
+    def test_pods_that_share_no_node_are_planned_within_it(self, pools: Cluster, clock: Clock):
+        created(pools, clock, *saying(ONLY_THERE, apart("web", 2)))
+        assert (held(pools, "a"), held(pools, "b")) == ({}, {"default/shop": "1: 2000"})
+
+    def test_a_plan_leaves_a_node_that_lost_its_label(self, pools: Cluster, clock: Clock):
+        created(pools, clock, *saying(ONLY_THERE, of_group("shop", 6)))
+        pools.apply_nodes(Changes(rows=(NodeRow("a", labels={"pool": "fast"}), NodeRow("b"))))
+        pools.reserve()
+        assert (held(pools, "a"), held(pools, "b")) == ({"default/shop": "1: 6000"}, {})
+
+    def test_what_is_to_come_has_its_places_there_for_who_may_go_there(self, pools: Cluster):
+        kept = ToldReplicas("default/ReplicaSet/shop", "default/shop", 6, Demand(1000), terms=ONLY_THERE)
+        pools.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        first, second, third, *_ = saying(ONLY_THERE, owned(of_group("shop", 6)))
+        pools.apply_pods(Changes(rows=(first,)))
+        pools.reserve()
+        found = [held(pools, "b")]
+        for row in (replace(second, terms=NOT_THERE), third):
+            pools.apply_pods(Changes(rows=(row,)))
+            pools._nodes.created([row.uid])
+            found.append(held(pools, "b"))
+        assert found == [{"default/shop": text} for text in ("0: 1000", "0: 1000", "0: 2000")]
+
+    def test_a_draft_of_the_cluster_holds_to_it_too(self, pools: Cluster, clock: Clock):
+        draft = pools.draft()
+        created(draft, clock, *saying(ONLY_THERE, of_group("shop", 6)), *of_group("other", 2))
+        assert (held(draft, "a"), held(draft, "b")) == ({"default/other": "1: 2000"}, {"default/shop": "0: 6000"})
 
 
 class TestWhatHappensWhileAPlanIsMade:
@@ -289,7 +378,7 @@ class TestADrain:
         rows = owned(of_group("shop", 4, node="a"))
         tell(nodes, "a", other(0, 2000), *(reservation(row.uid, "1") for row in rows), generation=2)
         nodes.apply_pods(Changes(rows=tuple(rows), whole=True))
-        nodes.apply_nodes(Changes(rows=(NodeRow("a", closed=True, cordoned=True), NodeRow("b"), NodeRow("c"))))
+        nodes.apply_nodes(Changes(rows=(NodeRow("a", cordoned=True), NodeRow("b"), NodeRow("c"))))
         return nodes
 
     def test_the_first_that_comes_again_goes_where_all_have_room(self, drained: Cluster, clock: Clock):

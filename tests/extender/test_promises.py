@@ -15,9 +15,10 @@ from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.regroup_record import EvictionStep
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.state.occupancy import Reservation
 from tests.clock import Clock
-from tests.extender.machines import pod
+from tests.extender.machines import TAINTED, pod
 from tests.extender.running import reservation
 from tests.extender.told import reservations_of, tell
 
@@ -82,7 +83,7 @@ STALE = {
     "one more has come": lambda cut: tell(cut, "b", there("web-4", 1), there("web-5", 1)),
     "one is being deleted": lambda cut: applied(cut, member("web-3", "a", leaving=True)),
     "one is gone": lambda cut: cut.apply_pods(Changes(gone=("web-3",))),
-    "a node of it takes no pods any more": lambda cut: cut.apply_nodes(Changes(rows=(NodeRow("b", closed=True),))),
+    "a node of it takes no pods any more": lambda cut: cut.apply_nodes(Changes(rows=(NodeRow("b", taints=TAINTED),))),
 }
 
 
@@ -99,7 +100,7 @@ def test_a_plan_that_was_made_while_a_node_was_closed_is_none_once_it_is_open(cu
     """It gathers on the other one, with more restarts."""
     tell(cut, "b", there("web-4", 1), there("web-5", 1))
     applied(cut, member("web-5", "b"))
-    cut.apply_nodes(Changes(rows=(NodeRow("a", closed=True),)))
+    cut.apply_nodes(Changes(rows=(NodeRow("a", taints=TAINTED),)))
     cut.regroup()
     assert {step.to.node for step in cut.regroupings.plans[GROUP].steps} == {"b"}
     cut.apply_nodes(Changes(rows=(NodeRow("a"),)))
@@ -202,13 +203,21 @@ def test_what_is_not_free_is_not_promised(cut: Cluster, change, why):
 
 
 def test_a_cordoned_node_is_not_promised(cut: Cluster):
-    cut.apply_nodes(Changes(rows=(NodeRow("a", closed=True),)))
+    cut.apply_nodes(Changes(rows=(NodeRow("a", taints=TAINTED),)))
     assert cut.promises.keep(GROUP, step()) == "node a takes no new pods now"
+
+
+def test_a_node_is_promised_to_whose_terms_admit_it(cut: Cluster):
+    pool = NodeTerms.of({"pool": "fast"}, None, [{"key": "dedicated", "operator": "Exists"}])
+    applied(cut, replace(member("web-4", "b"), terms=pool))
+    assert cut.promises.keep(GROUP, step()) == "node a takes no new pods now"
+    cut.apply_nodes(Changes(rows=(NodeRow("a", labels={"pool": "fast"}, taints=TAINTED),)))
+    assert cut.promises.keep(GROUP, step()) == ""
 
 
 LOST = {
     "its node is closed": (
-        lambda cut: cut.apply_nodes(Changes(rows=(NodeRow("c", closed=True),))),
+        lambda cut: cut.apply_nodes(Changes(rows=(NodeRow("c", taints=TAINTED),))),
         "node c takes no new pods now",
     ),
     "its node is gone": (lambda cut: cut.apply_nodes(Changes(gone=("c",))), "node c takes no new pods now"),

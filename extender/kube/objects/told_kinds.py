@@ -95,7 +95,8 @@ class ToldKind:
         except PlacementError:
             return None
         anywhere = not (pod.own_terms or pod.devices or told.spec.volume_claim_templates)
-        return ToldReplicas(f"{metadata.namespace}/{kind}/{name}", opt_in.group, count, demand, anywhere)
+        workload = f"{metadata.namespace}/{kind}/{name}"
+        return ToldReplicas(workload, opt_in.group, count, demand, anywhere, pod.terms)
 
 
 class _Gang(msgspec.Struct, rename="camel"):

@@ -17,6 +17,10 @@ class BadQuantity(PlacementError):
     """Text that is not a Kubernetes resource quantity."""
 
 
+class BadTerms(PlacementError):
+    """What a pod says of nodes that can't be read."""
+
+
 class AlreadyHeld(PlacementError):
     """A placement that would share CPUs which another container holds exclusively."""
 

@@ -7,6 +7,7 @@ import pytest
 from extender.kube.stream import nodes, pods, reduce, services
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
 from numakin.placement.model.demand import PodBudget
+from numakin.placement.model.node_terms import NO_TERMS, Taint
 from numakin.placement.traffic.mentions import NO_MENTIONS, mention
 
 
@@ -76,8 +77,9 @@ def affinity(*terms: dict) -> dict:
             True,
             False,
         ),
-        ({**affinity(BY_HOST), "nodeSelector": {"disk": "ssd"}}, True, False),
-        ({"nodeSelector": {"disk": "ssd"}}, True, False),
+        ({**affinity(BY_HOST), "nodeSelector": {"disk": "ssd"}}, True, True),
+        ({**affinity(BY_HOST), "nodeSelector": {"disk": 1}}, True, False),
+        ({"nodeSelector": {"disk": "ssd"}}, False, False),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, True, False),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, False, False),
     ],
@@ -86,6 +88,48 @@ def test_a_pod_says_itself_where_it_may_go(spec, own_terms, known):
     result = row({**POD, "spec": {**POD["spec"], **spec}})
     assert result.own_terms is own_terms
     assert result.apart == (frozenset({("app", "web")}) if known else frozenset())
+
+
+IN_POOL = {
+    "nodeSelector": {"pool": "fast"},
+    "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "fast", "effect": "NoSchedule"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]
+            }
+        }
+    },
+}
+
+
+class TestWhatAPodSaysOfNodes:
+    def test_is_kept_of_a_pod_that_has_opted_in(self):
+        terms = row({**POD, "spec": {**POD["spec"], **IN_POOL}}).terms
+        taints = (Taint("dedicated", "fast", "NoSchedule"),)
+        assert terms.admits("n", {"pool": "fast", "disk": "nvme"}, taints)
+        assert not terms.admits("n", {"pool": "fast"}, taints)
+        assert not terms.admits("n", {"pool": "slow", "disk": "nvme"}, ())
+        assert row({"metadata": {"name": "plain"}, "spec": IN_POOL}).terms is NO_TERMS
+
+    def test_is_one_object_for_all_replicas(self):
+        read = pods()
+        one, other = (read.row(json.dumps({**POD, "spec": {**POD["spec"], **IN_POOL}}).encode()) for _ in range(2))
+        assert one.terms is other.terms
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"nodeSelector": ["pool"]},
+            {"tolerations": "all"},
+            {"tolerations": [{"key": "gpu", "operator": "About"}]},
+            {"tolerations": [{"key": ["gpu"]}]},
+            {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [1]}}},
+        ],
+    )
+    def test_that_can_t_be_read_leaves_the_pod_as_one_that_says_itself_where_it_may_go(self, spec):
+        result = row({**POD, "spec": {**POD["spec"], **spec}})
+        assert (result.name, result.own_terms, result.terms) == ("web-1", True, NO_TERMS)
 
 
 @pytest.mark.parametrize(("own", "kept"), [({"group.numakin.io": "cart"}, True), ({}, False)], ids=["in", "not in"])

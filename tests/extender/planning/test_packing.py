@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from extender.planning.group_plan import Vacancy
 from extender.planning.packing import Coming, Pod, pack
+from extender.state.admission import NodeSet
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_domains import NodeDomains, label_keys
 from tests.extender.planning.rooms import room
@@ -227,6 +229,37 @@ def test_no_numa_node_is_planned_over_its_room_and_nobody_is_left_out_who_fits(g
     planned = {uid for places in packed.values() for uid in places}
     if len(nodes) == 1:
         assert all(asks[uid] > most for uid in asks.keys() - planned)
+
+
+WHERE = st.builds(NodeSet, st.frozensets(st.sampled_from(["n0", "n1", "n2"])), st.booleans())
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.sampled_from([500, 1000, 4000]), WHERE), max_size=6), min_size=1, max_size=4),
+    st.lists(st.lists(st.sampled_from([0, 1000, 4000, 9000]), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.sampled_from([{}, {"n0": ("x", ""), "n1": ("y", ""), "n2": ("x", ""), "n3": ("y", "")}]),
+    st.data(),
+)
+def test_nobody_is_planned_where_he_may_not_go(groups, nodes, near, data):
+    there = [
+        Coming(f"g{at}", [Pod(f"g{at}-{n}", f"w{n % 2}", (milli, 0), where) for n, (milli, where) in enumerate(pods)])
+        for at, pods in enumerate(groups)
+    ]
+    of_nodes = st.sampled_from([NumaPlace(f"n{at}", 0) for at in range(len(nodes))])
+    before = {pod.uid: data.draw(of_nodes) for coming in there for pod in coming.pods if data.draw(st.booleans())}
+    there = [replace(coming, here=Counter(data.draw(st.lists(of_nodes, max_size=2)))) for coming in there]
+    packed = pack(there, room(*nodes), domains=NodeDomains(KEYS).after(near, ()), before=before)
+    where = {pod.uid: pod.where for coming in there for pod in coming.pods}
+    assert all(where[uid].has(place.node) for places in packed.values() for uid, place in places.items())
+
+
+@given(MILLIS, st.integers(0, 3))
+def test_a_group_of_one_pool_that_fits_a_numa_node_of_it_is_whole_there(millis, at):
+    nodes = [[90_000], [90_000], [90_000], [90_000]]
+    nodes[at] = [49, sum(millis)]
+    pool = NodeSet(frozenset({f"n{at}"}), alone=True)
+    group = Coming("a", [pod._replace(where=pool) for pod in pods("a", *millis)])
+    assert spots(pack([group], room(*nodes))["a"]) == {NumaPlace(f"n{at}", 1): len(millis)}
 
 
 @given(MILLIS, st.integers(0, 3))

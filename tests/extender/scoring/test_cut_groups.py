@@ -14,9 +14,10 @@ from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.state.occupancy import Reservation
 from tests.clock import Clock
-from tests.extender.machines import pod
+from tests.extender.machines import TAINTED, pod
 from tests.extender.told import tell
 
 MIB = 1 << 20
@@ -119,9 +120,18 @@ def test_a_pod_that_its_node_has_not_reported_yet_is_not_judged(apart: Cluster):
 
 
 def test_nobody_is_sent_to_a_node_that_takes_no_pods(apart: Cluster):
-    apart.apply_nodes(Changes(rows=(NodeRow("a", closed=True), NodeRow("b")), whole=True))
+    apart.apply_nodes(Changes(rows=(NodeRow("a", taints=TAINTED), NodeRow("b")), whole=True))
     plan = searched(apart, *ROWS).plans["default/shop"]
     assert {step.to.node for step in plan.steps} == {"b"}
+
+
+@pytest.mark.parametrize(("pool", "to"), [({"a", "b"}, "a"), ({"b"}, "b")], ids=["of both", "of b"])
+def test_pods_are_gathered_where_their_terms_of_nodes_let_them(apart: Cluster, pool: set[str], to: str):
+    labels = {node: {"pool": "fast"} if node in pool else {} for node in ("a", "b")}
+    apart.apply_nodes(Changes(rows=tuple(NodeRow(node, labels=labels[node]) for node in labels), whole=True))
+    terms = NodeTerms.of({"pool": "fast"}, None, None)
+    plan = searched(apart, *(replace(each, terms=terms) for each in ROWS)).plans["default/shop"]
+    assert {step.to.node for step in plan.steps} == {to}
 
 
 def test_room_that_is_held_for_a_group_that_waits_is_not_taken(apart: Cluster, clock: Clock):

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from lab.standins.patience import until
+from numakin.kubectl.lean import lean
 from numakin.kubectl.manifest import pods
 from numakin.placement.model.cpuset import NumaSet
 from tests.extender.running import machine, reservation, running
@@ -52,6 +53,27 @@ def test_a_pod_s_own_resources_count_once_whatever_its_containers_ask_for(writte
     rows = planned(written, at, manifest)
     assert len({(row["node"], row["numa_nodes"]) for row in rows}) == 2
     assert all("pod's budget 4 CPUs" in "; ".join(row["weighed"][0]["reasons"]) for row in rows)
+
+
+IN_POOL = {
+    "nodeSelector": {"pool": "fast"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]
+            }
+        }
+    },
+}
+
+
+def test_what_pods_say_of_nodes_is_asked_with_them(written):
+    manifest = deployment(1)
+    manifest["spec"]["template"]["spec"] |= IN_POOL | {"terminationGracePeriodSeconds": 1}
+    (pod,) = pods(written(manifest), "shop")
+    assert lean(pod)["spec"].items() >= IN_POOL.items()
+    assert "terminationGracePeriodSeconds" not in lean(pod)["spec"]
 
 
 def test_nothing_is_held_or_remembered(written, at, extender):

@@ -114,11 +114,11 @@ def test_one_of_which_nothing_of_a_named_group_is_to_come_says_nothing(spec, sta
 @pytest.mark.parametrize(
     "more",
     [
-        {"template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": {"disk": "ssd"}}}},
+        {"template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": ["disk"]}}},
         {"template": TEMPLATE, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
         {"template": {**TEMPLATE, "spec": containers("1", **{"nvidia.com/gpu": "1"})}},
     ],
-    ids=["by node", "volumes", "devices"],
+    ids=["what can't be read", "volumes", "devices"],
 )
 def test_pods_with_terms_or_devices_of_their_own_may_not_run_anywhere(more):
     assert not read(told_groups.STATEFUL_SETS, {"replicas": 5, **more}).replicas.anywhere
