@@ -122,7 +122,13 @@ class Cluster:
             views = self._nodes.live_views(now := self.clock(), self.settings.report_timeout)
             views = [view for view in views if view.name not in self._nodes.cordoned]  # who is there comes again
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
-        plans = self._planner.plans_or_none(known, views, workloads, specs, now, domains=self._nodes.domains)
+            waiting, rows = self._nodes.waiting.pods(), self._ledger.rows
+        terms = {workload: row.terms for uid, workload in workloads.items() if (row := rows.get(uid)) is not None}
+        terms |= {pod.workload: pod.terms for pod in waiting.values()}
+        plans = self._planner.plans_or_none(
+            known, views, workloads, specs, now,
+            domains=self._nodes.domains, admission=self._nodes.admission, terms=terms,
+        )  # fmt: skip
         with self._lock:
             self._nodes.known, self._nodes.plans = known, plans
 

@@ -11,12 +11,14 @@ import structlog
 from extender.planning import awaited
 from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
+from extender.state.admission import EVERY_NODE, Admission, NodeSet
 from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from extender.state.node_view import NodeView
 from extender.traffic.known import ClusterTraffic, Peers
 from numakin.placement.model.demand import Demand, counted
+from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.options import Pool
 from numakin.placement.plan.expected import Peak
 from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload
@@ -30,6 +32,8 @@ MOST_PER_ROUND = 10
 """Plans made in one round, of some 15 ms each; the others wait for the next."""
 
 _log = structlog.get_logger("cluster")
+
+NONE: Mapping[str, NodeTerms] = {}
 
 Plans = Mapping[str, Sequence[Vacancy]]
 """By workload."""
@@ -77,6 +81,8 @@ class GroupPlanner:
         self._groups: dict[str, str] = {}
         self._plans: dict[str, Made] = {}
         self._awaited: frozenset[str] = frozenset()
+        self._terms: dict[str, NodeTerms] = {}
+        self._where: dict[str, NodeSet] = {}
 
     def plans_or_none(
         self,
@@ -87,12 +93,14 @@ class GroupPlanner:
         now: float,
         *,
         domains: NodeDomains = NO_DOMAINS,
+        admission: Admission = EVERY_NODE,
+        terms: Mapping[str, NodeTerms] = NONE,
     ) -> Plans:
         """Where each group's pods should be; none where planning raises: newcomers then follow their kin, by what is
         known now.
         """
         try:
-            return self.plans(known, views, workloads, specs, now, domains=domains)
+            return self.plans(known, views, workloads, specs, now, domains=domains, admission=admission, terms=terms)
         except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used
             _log.exception("not planned")
             return {}
@@ -106,12 +114,18 @@ class GroupPlanner:
         now: float,
         *,
         domains: NodeDomains = NO_DOMAINS,
+        admission: Admission = EVERY_NODE,
+        terms: Mapping[str, NodeTerms] = NONE,
     ) -> Plans:
-        """views: of the live nodes. workloads: by pod uid. domains: which nodes are near each other."""
+        """views: of the live nodes. workloads: by pod uid. domains: which nodes are near each other. terms: what a
+        workload's pods say of nodes, where there are any: others are taken to say what those before them did.
+        """
         placed = _placed(views, workloads)
         coming = awaited.awaited(known)
         peers = _with_silent(known, awaited.edges(known, coming))
         self._groups = {name: known.group_of(name) or coming.get(name) or self._groups.get(name, "") for name in peers}
+        self._terms = {name: terms.get(name, self._terms.get(name, NO_TERMS)) for name in peers}
+        self._where = {name: admission.where(said) for name, said in self._terms.items()}
         self._expect(known, peers, placed, now)
         self._await(coming.keys() & peers.keys(), now)
         wanted = {group: names for group, names in self._named().items() if self._comes(names, placed)}
@@ -172,7 +186,14 @@ class GroupPlanner:
             if name in there:
                 there[name].append((place, count))
         return tuple(
-            (name, expected[name].replicas, expected[name].demand, placed.counts[name], tuple(sorted(there[name])))
+            (
+                name,
+                expected[name].replicas,
+                expected[name].demand,
+                placed.counts[name],
+                tuple(sorted(there[name])),
+                self._where[name],
+            )
             for name in names
         )
 
@@ -194,9 +215,16 @@ class GroupPlanner:
         workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
         return make_plan(
-            roomiest(views, here, kept, need, domains), workloads, weights, members, kept,
+            roomiest(self._open(views, names, here), here, kept, need, domains), workloads, weights, members, kept,
             previous=before, unseen=unseen, domains=domains,
         )  # fmt: skip
+
+    def _open(self, views: Sequence[NodeView], names: Collection[str], here: Collection[str]) -> list[NodeView]:
+        """The nodes with members, and those where all of these workloads may go; where there are none, any of them."""
+        wheres = {self._where[name] for name in names}
+        common = {view.name for view in views if all(where.has(view.name) for where in wheres)}
+        found = common or {view.name for view in views if any(where.has(view.name) for where in wheres)}
+        return [view for view in views if view.name in found or view.name in here]
 
     def _kept(self, but: Collection[str], placed: SlotHolders) -> dict[NumaPlace, CpuAndMemory]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""

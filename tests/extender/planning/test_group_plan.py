@@ -10,15 +10,17 @@ import pytest
 from extender.cluster import Cluster
 from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
+from extender.state.admission import EVERY_NODE, node_facts
 from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import GroupSpec
 from extender.state.node_domains import NodeDomains, label_keys
 from extender.state.node_view import NodeView
-from extender.state.pods import Changes
+from extender.state.pods import Changes, NodeRow
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.plan.expected import PEAK_S
 from numakin.placement.plan.problem import Workload
 from numakin.placement.state.occupancy import Occupancy, Reservation
@@ -144,6 +146,8 @@ class World:
         self.declared = dict.fromkeys((A, B, C, D), "default/shop")
         self.peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
         self.demands: dict[str, Demand] = {}
+        self.nodes: tuple[NodeRow, ...] = ()
+        self.terms: dict[str, NodeTerms] = {}
 
     def plans(self, specs=None, **replicas: int) -> dict[str, int]:
         """Planned replicas by workload's letter. replicas: that the API server tells of."""
@@ -155,7 +159,16 @@ class World:
             declared=self.declared,
             replicas={f"default/Deployment/{name}": n for name, n in replicas.items()},
         )
-        self.known = self.planner.plans(known, [view("n1", *slots), view("n2")], workloads, specs or {}, self.now)
+        admission = EVERY_NODE.after(node_facts(self.nodes), ())
+        self.known = self.planner.plans(
+            known,
+            [view("n1", *slots), view("n2")],
+            workloads,
+            specs or {},
+            self.now,
+            admission=admission,
+            terms=self.terms,
+        )
         return {name[-1]: sum(count for _, count in slots) for name, slots in self.known.items()}
 
 
@@ -202,6 +215,27 @@ def test_one_that_names_no_group_is_not_planned_for_before_it_talks(world):
     world.slots, world.declared = {"a-0": "0", "b-0": "0"}, {A: "default/shop", B: "default/shop", E: ""}
     world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {B: 10.0}, B: {A: 10.0}}
     assert world.plans(a=1, b=1, e=1) == {}
+
+
+@pytest.mark.parametrize("pool", ["n1", "n2"])
+def test_slots_are_where_the_pods_may_go(world, pool: str):
+    """As the last of them said, where there are none."""
+    world.nodes = tuple(NodeRow(name, labels={"pool": name}) for name in ("n1", "n2"))
+    world.terms = dict.fromkeys((A, B, C, D), NodeTerms.of({"pool": pool}, None, None))
+    assert world.plans(a=1, b=1, c=1, d=1) == {}
+    world.slots, world.declared, world.terms, world.now = {}, {}, {}, 10 * PEAK_S
+    assert world.plans() == {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert {place.node for slots in world.known.values() for place, _ in slots} == {pool}
+
+
+def test_a_node_that_lost_its_label_has_no_slots_any_more(world):
+    world.nodes = (NodeRow("n1"), NodeRow("n2", labels={"pool": "x"}))
+    world.terms = dict.fromkeys((A, B, C, D), NodeTerms.of({"pool": "x"}, None, None))
+    world.slots, world.declared, world.now = {}, {}, 10 * PEAK_S
+    world.plans()
+    world.nodes = (NodeRow("n1", labels={"pool": "x"}), NodeRow("n2"))
+    world.plans()
+    assert {place.node for slots in world.known.values() for place, _ in slots} == {"n1"}
 
 
 def test_replicas_that_are_not_there_yet_are_expected(world):
