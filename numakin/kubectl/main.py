@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from signal import SIGINT
 from typing import NoReturn
 
 from numakin.kubectl.errors import CommandError, UsageError
 from numakin.kubectl.options import parser
+from numakin.kubectl.output import legible
 from numakin.kubectl.session import Session
 
 CUT_OFF = 141
@@ -20,6 +22,8 @@ INTERRUPTED = 128 + SIGINT
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 the answer is bad news, 2 wrong use, 3 no answer."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # bars, and names, where the locale's encoding has no such characters
     try:
         given = parser().parse_args(arguments)
         if not given.command:
@@ -27,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = given.run(given, Session(given))
         sys.stdout.flush()
     except CommandError as bad:
-        print(f"kubectl numakin: {bad}", file=sys.stderr)
+        print(f"kubectl numakin: {legible(str(bad))}", file=sys.stderr)
         return bad.code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

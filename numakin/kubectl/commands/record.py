@@ -14,6 +14,7 @@ from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.members import by_pod
+from numakin.kubectl.output import legible
 from numakin.kubectl.pods import ENFORCER, EXEC_S, OwnPod, each, own_pods, run_in
 from numakin.kubectl.reach import get
 from numakin.kubectl.recordings import writing
@@ -59,7 +60,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
             for pod, answer in answers:
                 if isinstance(answer, CommandError):
                     missing += 1
-                    print(f"kubectl numakin: {pod.node}: {answer}", file=sys.stderr)
+                    print(f"kubectl numakin: {pod.node}: {legible(str(answer))}", file=sys.stderr)
                     continue
                 out.writelines(writing.line(pod.node, window) + "\n" for window in answer)
                 windows += len(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import yaml
 from lab.standins.patience import until
 from numakin.kubectl.apiserver import Answer
 from numakin.kubectl.commands import top
+from numakin.kubectl.main import CUT_OFF
 from numakin.kubectl.options import parser
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import CpuSet
@@ -195,3 +197,22 @@ def test_a_reader_that_goes_away_is_no_failure_of_ours(at):
     command = [sys.executable, "-m", "numakin.kubectl", "map", at, "-o", "json"]
     done = subprocess.run(["sh", "-c", f"{' '.join(command)} | head -c 1"], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_a_reader_that_goes_away_is_told_by_the_exit_code_of_a_broken_pipe(at, form):
+    """Not by the one of bad news. The pipe has no reader from the beginning."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "numakin.kubectl", "map", at, "-o", form]
+    with os.fdopen(writer, "wb") as gone:
+        done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (CUT_OFF, "")
+
+
+def test_a_locale_without_the_map_s_bars_costs_the_bars_alone(at):
+    command = [sys.executable, "-m", "numakin.kubectl", "map", at]
+    latin = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, capture_output=True, env=latin, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"19% 1.5" in done.stdout
