@@ -319,4 +319,4 @@ def _parts(cpus: CpuSet, groups: Iterable[CpuSet]) -> list[int]:
 def _domains(cpus: CpuSet, groups: Iterable[CpuSet]) -> tuple[int, ...]:
     """The masks of those parts that are large enough, by their lowest CPU; empty where there are no two."""
     masks = [mask for mask in _parts(cpus, groups) if mask.bit_count() >= LEAST_CPUS]
-    return tuple(sorted(masks, key=lambda mask: mask & -mask)) if len(masks) > 1 else ()
+    return tuple(sorted(masks, key=_lowest_bit)) if len(masks) > 1 else ()

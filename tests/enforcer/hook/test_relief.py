@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,22 @@ def test_a_container_whose_start_failed_keeps_no_domain_hot(node: BusyNode) -> N
     assert node.out()
     node.work({}, MINUTE + 1)
     assert (node.out(), node.hot()) == (set(), set())
+
+
+def test_once_all_who_left_have_ended_it_is_cool_after_a_minute_too(node: BusyNode, caplog) -> None:
+    """Newcomers find their kin's NUMA node again, and the log names it with both turns."""
+    caplog.set_level(logging.INFO)
+    node.work(busy(members(node, 10)), 3)
+    for name in node.out():
+        node.stop(name)
+    node.work({}, MINUTE + 1)
+    assert node.hot() == set()
+    assert node.create("late", group="web") == HOME
+    turns = [
+        record for record in caplog.records if record.getMessage().startswith(("NUMA node 0 hot", "NUMA node 0 cool"))
+    ]
+    assert [record.getMessage()[:16] for record in turns] == ["NUMA node 0 hot:", "NUMA node 0 cool"]
+    assert [str(record.fields["cpus"]) for record in turns] == [str(HOME)] * 2
 
 
 def test_a_minute_that_is_interrupted_begins_anew(node: BusyNode) -> None:
