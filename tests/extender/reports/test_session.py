@@ -11,6 +11,7 @@ from extender.reports.session import ReportSession, SessionCallbacks
 from extender.state import node_view
 from extender.state.pods import Changes, NodeRow
 from numakin.placement.state.occupancy import fingerprint
+from numakin.placement.traffic.graph import Flow
 from numakin.wire import convert
 from numakin.wire import report_pb2 as pb
 from numakin.wire.report_format import REPORT_FORMAT
@@ -21,8 +22,8 @@ HEARTBEAT = pb.FromEnforcer(heartbeat=pb.Heartbeat(generation=3))
 ANEW = welcome(resume=False)
 
 
-def in_step(cluster: Cluster) -> ReportSession:
-    session = ReportSession(cluster, SessionCallbacks(), clock=lambda: 0.0)
+def in_step(cluster: Cluster, taps: SessionCallbacks | None = None) -> ReportSession:
+    session = ReportSession(cluster, taps or SessionCallbacks(), clock=lambda: 0.0)
     session.receive(pb.FromEnforcer(hello=pb.Hello(node="n1", session="s", version="test", format=REPORT_FORMAT)))
     session.receive(pb.FromEnforcer(machine=convert.machine_to(machine())))
     session.receive(pb.FromEnforcer(report=whole_report(3, [reservation("a", "0")])))
@@ -59,6 +60,18 @@ def test_an_enforcer_that_reports_without_a_node_object_is_answered_and_known_ag
         assert answer.ack.generation == generation
         assert (cluster.view("n1") is not None) == known
         cluster.apply_nodes(HERE)
+
+
+def test_traffic_is_handed_on_with_the_node_that_saw_it():
+    class Taps(SessionCallbacks):
+        def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
+            seen.extend((node, flow.source, flow.target, flow.bytes) for flow in flows)
+
+    seen: list[tuple[str, str, str, float]] = []
+    session = in_step(Cluster(), Taps())
+    flows = [pb.Flow(source="a", target="b", kind="tcp", bytes=3000, messages=3)]
+    assert session.receive(pb.FromEnforcer(traffic=pb.Traffic(seconds=10, scale=1, flows=flows))) == []
+    assert seen == [("n1", "a", "b", 3000)]
 
 
 def test_what_no_report_is_over_a_bound_with_many_may_not_be_together(monkeypatch: pytest.MonkeyPatch):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.serving import limits
-from extender.serving.requests import HeldBytes, HttpRequest, Over, Requests, of_json
+from extender.serving.requests import READ_BYTES, HeldBytes, HttpRequest, Over, Requests, of_json
 from lab.standins.patience import PATIENCE_S
 from tests.extender.running import Extender, recorded
 
@@ -127,6 +127,18 @@ def test_bodies_under_way_are_bounded_together(monkeypatch: pytest.MonkeyPatch) 
     for pair in pairs:
         for end in pair:
             end.close()
+
+
+def test_a_body_that_is_under_way_has_what_is_left_of_its_time_to_come() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        far.sendall(request(bytes(READ_BYTES)))
+        call = Requests(near, limits.BODY_BYTES, HeldBytes()).next()
+        assert call is not None
+        assert len(call.body) == READ_BYTES
+        waited_s = near.gettimeout()
+    assert waited_s is not None
+    assert limits.BODY_S / 2 < waited_s <= limits.BODY_S
 
 
 def test_an_answer_is_written_with_its_length() -> None:

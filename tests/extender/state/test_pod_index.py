@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from extender.state.pod_index import LINGER_S, OUTSIDE, PodIndex
+from extender.state.pod_index import LINGER_S, OUTSIDE, PodIndex, address
 from extender.state.pods import Changes, PodRow
 
 MEMBER = PodRow("u1", "ns", "web", "n1", {"group.numakin.io": "shop"}, ip="10.0.0.1")
@@ -34,3 +34,18 @@ def test_a_pod_that_comes_again_with_its_uid_keeps_its_address() -> None:
     index.tidy(2.0 + LINGER_S, 0.0)
     assert index.by_ip("10.0.0.2") == "u1"
     assert index.by_ip("10.0.0.1") is None
+
+
+@pytest.mark.parametrize(
+    ("ip", "at"),
+    [("10.0.1.1", "10.0.1.1:9100"), ("fd00::1", "[fd00::1]:9100"), ("fd00::1", "[FD00:0::1]:9100")],
+    ids=["IPv4", "IPv6", "IPv6 in other words"],
+)
+def test_a_pod_on_its_nodes_network_is_known_by_the_port_that_it_serves(ip: str, at: str) -> None:
+    index = PodIndex()
+    index.apply(Changes((replace(MEMBER, ip=ip, host_network=True),)), 0.0)
+    index.serves("u1", 9100)
+    served, another = address(at), address(at.removesuffix("9100") + "9101")
+    assert served is not None
+    assert another is not None
+    assert (index.server(served), index.server(another)) == ("u1", None)

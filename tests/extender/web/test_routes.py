@@ -63,6 +63,9 @@ def test_a_group_is_told_with_what_its_size_allows(extender: Extender) -> None:
         ("default/shop", [0.3333, 0.3333]),
         ("default/alone", None),
     ]
+    told = {name: extender.get(f"/api/v1/group?group=default/{name}")["compared"] for name in ("shop", "alone")}
+    assert told["shop"].keys() == {"best", "lowest_first", "spread"}
+    assert told["alone"] is None, "it could be no better anywhere"
 
 
 def test_too_many_rooms_are_refused_by_their_number(extender: Extender) -> None:
