@@ -38,8 +38,8 @@ def home(plan: Plan, name: str) -> NumaSet:
     return only.numa_nodes
 
 
-def newcomer(workload: str, cpu: float = 2, pod: str = "new", group: str = "") -> Request:
-    return asks(pod, cpu, group=group, workload=workload)
+def newcomer(workload: str, cpu: float = 2, pod: str = "new", group: str = "", memory: float = 1) -> Request:
+    return asks(pod, cpu, memory, group=group, workload=workload)
 
 
 def sit(occupancy: Occupancy, pod: str, numa_nodes: str, cpu: float = 2, group: str = "") -> Occupancy:
@@ -49,9 +49,15 @@ def sit(occupancy: Occupancy, pod: str, numa_nodes: str, cpu: float = 2, group: 
 
 
 def slot(
-    plan: Plan, machine: Machine, occupancy: Occupancy, workload: str, cpu: float = 2, kin: Kin | None = None
+    plan: Plan,
+    machine: Machine,
+    occupancy: Occupancy,
+    workload: str,
+    cpu: float = 2,
+    kin: Kin | None = None,
+    memory: float = 1,
 ) -> NumaSet:
-    return plan.slot(machine, occupancy, newcomer(workload, cpu), kin or Kin())
+    return plan.slot(machine, occupancy, newcomer(workload, cpu, memory=memory), kin or Kin())
 
 
 class TestSeat:
@@ -115,6 +121,14 @@ class TestSeat:
     def test_a_stranger_leaves_kept_slots_free(self):
         plan = planned(SMALL, cpu=4, names=("db",))
         assert slot(plan, SMALL, EMPTY, "batch") not in (NumaSet(), home(plan, "db"))
+
+    def test_a_stranger_leaves_the_memory_of_kept_slots_free(self):
+        """It would have more CPUs there."""
+        slots = {"db": (PlannedSlots(nodes("0"), 2),)}
+        plan = Plan(slots, {"db": {0: 1.0, 1: 0.0}}, {"db": demand(0.1, memory=3)})
+        before = sit(EMPTY, "other-0", "1", cpu=1, group="ns/other")
+        assert slot(plan, SMALL, before, "batch") == nodes("0")
+        assert slot(plan, SMALL, before, "batch", memory=3) == nodes("1")
 
     def test_a_stranger_with_known_kin_goes_to_them(self):
         before = sit(EMPTY, "peer-0", "3")

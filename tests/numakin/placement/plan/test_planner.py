@@ -77,9 +77,11 @@ class TestMaking:
         plan = make_plan(SMALL, before, {}, workloads(names="cart db"), SHOP)
         assert home(plan, "cart") == home(plan, "db") == nodes("1")
 
-    def test_what_fits_nowhere_is_given_no_slot(self):
-        plan = make_plan(SMALL, EMPTY, {}, workloads(cpu=5, names="db"), {})
-        assert plan.slots["db"] == ()
+    @pytest.mark.parametrize(("cpu", "slots"), [(4, 1), (4.002, 0), (5, 0)])
+    def test_what_fits_nowhere_is_given_no_slot(self, cpu, slots):
+        """A NUMA node has four CPUs."""
+        plan = make_plan(SMALL, EMPTY, {}, workloads(cpu=cpu, names="db"), {})
+        assert len(plan.slots["db"]) == slots
 
     def test_parts_of_a_split_group_are_neighbours(self):
         everyone = [Workload("kafka", demand(20), 2)]
