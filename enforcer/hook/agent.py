@@ -167,8 +167,10 @@ class Agent:
         """No other plugin's claim has failed its creation; one that was left open for such a claim shows whether there
         is any, since the runtime shows what all plugins have made of it.
         """
-        claimed = pods.claim_of(container) is not None
-        shown = self.creations.created(pod.uid, container.name, container.id, claimed=claimed)
+        claim, held = pods.claim_of(container), self.ledger.occupancy.allocations.get(container.id)
+        shown = self.creations.created(pod.uid, container.name, container.id, claimed=claim is not None)
+        if claim is not None and held is not None and held.externally_managed and not held.cpus:
+            self.ledger.note_unmanaged(pod, container, claim)  # whose it is was known, and not what
         if shown is Shown.CONFLICT:
             self.ledger.records.conflict_proven(pod, container)
         elif shown is Shown.NEEDLESS:
@@ -192,13 +194,14 @@ class Agent:
         resized.linux.resources.MergeFrom(resources)
         claimed = pods.cpuset_of(resources.cpu.cpus, resources.cpu.mems)
         renamed = bool(resources.cpu.cpus) and (claimed is None or claimed[0] != allocation.cpus)
+        claim = pods.Claim(resources.cpu.cpus, resources.cpu.mems)
         if allocation.reservation == container.id:
-            if renamed and not allocation.externally_managed:
-                ledger.note_unmanaged(pod, resized, self._claim(resized))
-            ledger.occupancy = unmanaged_resized(ledger.occupancy, resized)
+            if renamed:
+                ledger.note_unmanaged(pod, resized, claim if allocation.externally_managed else self._claim(resized))
+            ledger.occupancy = unmanaged_resized(ledger.machine, ledger.occupancy, resized)
             return []
         if renamed:
-            return self.taken_over(pod, container, pods.Claim(resources.cpu.cpus, resources.cpu.mems))
+            return self.taken_over(pod, resized, claim)
         before = ledger.requests.get(container.id) or ledger.narrowed.get(container.id)
         request = ledger.request(pod, resized)
         if request is None or not (ledger.renew(pod.uid) or request != before):

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from enforcer.hook.decision_records import DecisionRecords
 from enforcer.hook.facts import pods
-from enforcer.hook.facts.demands import Demands
+from enforcer.hook.facts.demands import Demands, unmanaged_demand
 from enforcer.hook.facts.devices import PodDevices
 from enforcer.hook.facts.local_containers import LocalContainers
 from enforcer.hook.facts.node_facts import NodeFacts
@@ -275,7 +275,7 @@ class Ledger:
         operator's rule. claim: another owner sets its CPUs, so that not even that happens. now: what its cgroup has,
         empty: all; None: the runtime's word counts, which may be of an update that came to nothing.
         """
-        machine, demand = self.machine, pods.demand_of(container.linux.resources)
+        machine = self.machine
         self.requests.pop(container.id, None)  # what it asked for as a member, while the node is released
         named = claim.cpuset if claim is not None else now
         named = pods.runtime_cpuset(container)[0] if named is None else named
@@ -285,9 +285,7 @@ class Ledger:
         around = cpus | exclusive if cpus and moved else cpus  # those it has been kept off
         homes = (machine.nodes_of(around) if around else NumaSet()) or machine.cpu_nodes
         isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
-        # What it really uses of memory and hugepages is missing from what is free; isolated CPUs are no other's.
-        cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated))
-        demand = replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
+        demand = unmanaged_demand(machine, container.linux.resources, cpus)
         reservation = Reservation(container.id, pod.uid, "", homes, demand)
         allocation = Allocation(
             container.id,

@@ -18,7 +18,9 @@ from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pod_budget import NOTHING, Own, ResourceSettings, asked_by_itself, own_resources, resized_with
 from numakin.placement.decide.request import Request
+from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, PodBudget, counted, larger, resized
+from numakin.placement.model.topology import Machine
 from numakin.placement.optin import parsing
 from numakin.placement.optin.options import OptIn
 from numakin.placement.optin.quotas import UNLIMITED, Quota
@@ -321,10 +323,20 @@ def _shown(encoded: bytes) -> _Shown:
     )
 
 
-def unmanaged_resized(occupancy: Occupancy, container: nri.Container) -> Occupancy:
+def unmanaged_resized(machine: Machine, occupancy: Occupancy, container: nri.Container) -> Occupancy:
     """With the CPU that a container which has not opted in asks for now."""
-    reservation = occupancy.reservations.get(container.id)
-    now = pods.demand_of(container.linux.resources).cpu_milli
-    if reservation is None or reservation.demand.cpu_milli == now:
+    reservation, held = occupancy.reservations.get(container.id), occupancy.allocations.get(container.id)
+    if reservation is None or held is None:
+        return occupancy
+    now = unmanaged_demand(machine, container.linux.resources, held.cpus).cpu_milli
+    if reservation.demand.cpu_milli == now:
         return occupancy
     return occupancy.with_reservation(replace(reservation, demand=replace(reservation.demand, cpu_milli=now)))
+
+
+def unmanaged_demand(machine: Machine, resources: nri.LinuxResources, cpus: CpuSet) -> Demand:
+    """What a container takes that has not opted in. What it really uses of memory and hugepages is missing from what is
+    free; isolated CPUs are no other's. cpus: those that it has; empty: all.
+    """
+    demand, isolated = pods.demand_of(resources), CpuSet() if machine.cpus <= cpus else cpus - machine.cpus
+    return replace(demand, cpu_milli=max(0, demand.cpu_milli - 1000 * len(isolated)), memory=0, hugepages={})

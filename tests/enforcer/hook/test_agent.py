@@ -1,9 +1,12 @@
 """What the enforcer does with a node's containers, event by event."""
 
+from dataclasses import replace
+
 import pytest
 
 from enforcer.hook.facts.pods import MARK
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
 from numakin.wire import nri_pb2 as nri
 from tests import machines
@@ -57,6 +60,31 @@ def test_a_later_claim_of_the_kubelet_makes_us_yield(world: World) -> None:
     assert world.agent.occupancy.allocations["a"].externally_managed
     assert str(world.agent.occupancy.allocations["a"].cpus) == "5"
     assert world.agent.records.counts["yielded"] == 1
+
+
+@pytest.mark.parametrize("opts_in", [True, False])
+def test_where_another_owner_keeps_a_container_is_followed(world: World, opts_in: bool) -> None:
+    """As the kubelet's CPU manager names the CPUs of every container anew when one comes that has some alone."""
+    everyone = replace(world.agent.occupancy, rules=Rules(everyone=True))
+    world.agent.ledger.occupancy = everyone
+    sandbox, theirs = member("a") if opts_in else pod("a"), container("a", cpus=3)
+    theirs.linux.resources.cpu.cpus = "1-3"
+    world.agent.create_container(sandbox, theirs)
+    for cpus, home in (("5-7", "1"), ("0-15", "0-1"), ("1", "0")):
+        asked = nri.LinuxResources(cpu=nri.LinuxCPU(cpus=cpus))
+        assert world.agent.update_container(sandbox, theirs, asked) == []
+        assert str(world.agent.occupancy.reservations["a"].numa_nodes) == home
+        assert world.agent.occupancy.allocations["a"].externally_managed
+    assert str(world.agent.occupancy.allocations["a"].cpus) == "1"
+
+
+def test_what_is_asked_for_together_with_another_owners_cpuset_counts(world: World) -> None:
+    mine = container("a", cpus=1)
+    world.create(member("a"), mine)
+    asked = nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7"))
+    asked.cpu.shares.value = 3 * 1024
+    world.agent.update_container(member("a"), mine, asked)
+    assert world.agent.occupancy.cpu_load(world.machine) == {0: 0, 1: 3000}
 
 
 def test_an_in_place_resize_changes_what_the_reservation_counts(world: World) -> None:

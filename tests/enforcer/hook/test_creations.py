@@ -29,6 +29,15 @@ def test_the_second_try_is_left_open_and_what_the_first_held_is_free(world: Worl
     assert (world.agent.records.counts["never created"], world.agent.records.counts["conflict"]) == (1, 1)
 
 
+def test_what_the_other_plugin_gave_it_is_known_once_it_is_created(world: World) -> None:
+    world.fail(member("a"), container("a1", cpus=2))
+    world.create(member("a"), container("a2", cpus=2), other="5-6")
+    assert str(world.agent.occupancy.allocations["a2"].cpus) == "5-6"
+    assert world.agent.occupancy.cpu_load(world.machine) == {0: 0, 1: 2000}
+    world.create(member("b", cpus="exclusive"), container("b", cpus=6))
+    assert world.agent.occupancy.exclusive.isdisjoint(world.agent.occupancy.allocations["a2"].cpus)
+
+
 def test_whose_cpus_the_first_try_took_has_them_back_with_the_seconds_answer(world: World) -> None:
     world.create(member("shared"), container("shared"))
     of = member("a", cpus="exclusive")

@@ -153,6 +153,18 @@ class TestIsolatedCpus:
         assert world.agent.occupancy.allocations["packet"].externally_managed
         assert world.agent.occupancy.cpu_load(world.machine) == {0: 0, 1: 0}
 
+    @pytest.mark.parametrize(("asks", "cpus", "load"), [(3, "5-7", 0), (5, "", 2000), (3, "8-9", 3000)])
+    def test_they_stay_no_others_when_their_container_is_resized_or_moved(
+        self, world: World, asks: int, cpus: str, load: int
+    ) -> None:
+        packet = container("packet", 3)
+        packet.linux.resources.cpu.cpus = "5-7"
+        world.create(pod("packet"), packet)
+        asked = container("packet", asks).linux.resources
+        asked.cpu.cpus = cpus
+        world.agent.update_container(pod("packet"), packet, asked)
+        assert world.agent.occupancy.cpu_load(world.machine) == {0: load, 1: 0}
+
     def test_a_member_that_has_some_is_somebody_elses(self, world: World) -> None:
         world.cgroups["/kubepods/a"] = (CpuSet.parse("5-6"), NumaSet.parse("0"))
         assert world.started().synchronize([member("a")], [container("a")]) == []
