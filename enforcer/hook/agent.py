@@ -281,7 +281,7 @@ class Agent:
         if now is None:
             return []
         mems = self.ledger.mems_due(container.id, container.linux.cgroups_path, now[1])
-        if now[0] == cpus and not mems:
+        if self._has(now[0], cpus, allocation) and not mems:
             return []
         fields = {**names(pod, container), "cpus": now[0], "given": cpus}
         if container.id in self.ledger.within:
@@ -302,6 +302,15 @@ class Agent:
             rest = pools.rest(machine, occupancy) if kept_off else CpuSet()
             return machine.all_cpus if rest == machine.cpus else rest
         return allocation.cpus or (machine.all_cpus if allocation.open else CpuSet())
+
+    def _has(self, named: CpuSet, meant: CpuSet, allocation: Allocation) -> bool:
+        """Whether a cgroup that names these CPUs has those that are meant: one that names none, as version 2 has it, has
+        all that containers are given.
+        """
+        everything = self.ledger.machine.cpus
+        if not allocation.placed and everything <= meant:
+            return not named or everything <= named
+        return named == meant
 
     def _claim(self, container: nri.Container) -> pods.Claim | None:
         """Another owner's on a container that has not opted in."""

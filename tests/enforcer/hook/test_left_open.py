@@ -39,6 +39,16 @@ def test_before_there_are_exclusive_cpus_nothing_is_set(world: World) -> None:
     assert world.cpus("big") == str(world.machine.cpus - CpuSet.parse(world.cpus("own")))
 
 
+@pytest.mark.parametrize("asked", [{"policy": "none"}, {}], ids=["as asked", "fits nowhere"])
+def test_a_cgroup_of_version_2_that_names_no_cpus_has_all_of_them_at_its_start(
+    world: World, asked: dict[str, str]
+) -> None:
+    sandbox, big = member("big", **asked), container("big", 1, 64 * GIB)
+    world.create(sandbox, big)
+    world.cgroups["/kubepods/big"] = CpuSet(), NumaSet()
+    assert world.agent.post_start_container(sandbox, big) == []
+
+
 def restarted(world: World, *, recorded: bool) -> list[str]:
     """The containers that the runtime is asked to change after a restart."""
     names = ("own", "big")
