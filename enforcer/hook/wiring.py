@@ -304,9 +304,10 @@ class Wiring:
         """
         if self._recorder is not None:
             self._recorder.write_soon()
+        if self._agent is not None:
+            self._agent.records.compose()
         if self._control is None or self._outbox is None:
             return
-        self.agent.records.compose()
         self._loop.call_later(0, self._send_changes)
 
     def _send_changes(self) -> None:
