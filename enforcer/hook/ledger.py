@@ -186,6 +186,8 @@ class Ledger:
         kin, decision = self.place(request)
         at = self._occupancy.generation + (self._owed is not None)
         self.newcomers.add(at, request, kin)
+        if request.opt_in.scope is Scope.CONTAINER and request.pod in self._occupancy.reservations:
+            self.renew(request.pod)  # what the others are placed by is what is left of the pod
         self.records.decided(pod, container, decision, kin.expected, event=event, at=at)
         return decision
 
@@ -384,6 +386,8 @@ class Ledger:
         own = self.occupancy.without_reservation(f"{pod.uid}/{container.name}")
         self.occupancy = own if own.directory.by_reservation.get(pod.uid) else own.without_reservation(pod.uid)
         self.note_unmanaged(pod, container, claim)
+        if pod.uid in self.occupancy.reservations:
+            self.renew(pod.uid)
 
     def disown_members(self) -> list[str]:
         """Every member's container takes room by its own requests from here on, as one that has not opted in, and no

@@ -17,12 +17,13 @@ from typing import NamedTuple
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.pod_budget import NOTHING, Own, ResourceSettings, asked_by_itself, own_resources, resized_with
+from numakin.placement.decide.asked.whole_pod import apart, without_those_apart
 from numakin.placement.decide.request import Request
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.demand import UNKNOWN_LIMIT, Demand, PodBudget, counted, larger, resized
 from numakin.placement.model.topology import Machine
 from numakin.placement.optin import parsing
-from numakin.placement.optin.options import OptIn
+from numakin.placement.optin.options import OptIn, Scope
 from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.state.allocations import Reservation
 from numakin.placement.state.occupancy import Occupancy
@@ -163,18 +164,22 @@ class Demands:
         member = self._members.get(pod)
         after: dict[str, Request] = {}
         reservations: dict[str, Reservation] = {}
-        for container in member.live if member else ():
-            before = requests.get(container)
-            if before is None or member is None:
-                continue
-            now = self._renewed(before, member)
+        if member is None:
+            return after, reservations
+        fresh = {key: self._renewed(requests[key], member) for key in member.live if key in requests}
+        as_one = [key for key, request in fresh.items() if request.opt_in.scope is Scope.POD]
+        together = sum((fresh[key].demand for key in as_one), Demand())
+        by_themselves = [key for key in fresh if key not in as_one]
+        for container in (*by_themselves, *as_one):  # these are what is left of the pod beside those
+            others = [reservations.get(it.key, it) for it in apart(occupancy, pod)]
+            now, before = without_those_apart(fresh[container], others, together), requests[container]
             after |= {container: now} if now != before else {}
             reservation = occupancy.reservations.get(now.reservation_key)
-            fresh = reservation and replace(
+            current = reservation and replace(
                 reservation, demand=now.reservation_demand, workload=now.workload, size=now.opt_in.size
             )
-            if fresh is not None and fresh != reservation:
-                reservations[fresh.key] = fresh
+            if current is not None and current != reservation:
+                reservations[current.key] = current
         return after, reservations
 
     def shown(self, pod: str, container: str) -> tuple[int, ...]:
@@ -216,9 +221,10 @@ class Demands:
     def _renewed(self, request: Request, member: _Member) -> Request:
         demand, whole, budget = self._asked(request.pod, member, request.name)
         workload = self._nominations.workload(request.pod) or request.workload
+        allowed, _ = self._allowed(request.namespace, request.pod, request.name, request.opt_in)
         return replace(
             request,
-            opt_in=self._allowed(request.namespace, request.pod, request.name, request.opt_in)[0],
+            opt_in=replace(allowed, scope=request.opt_in.scope),  # whose its reservation is does not change
             demand=demand,
             pod_demand=self._counted(request.pod, workload, whole),
             workload=workload,

@@ -283,6 +283,18 @@ def larger(a: Demand, b: Demand) -> Demand:
     )
 
 
+def less(whole: Demand, part: Demand) -> Demand:
+    """What is left of it beside a part that is counted by itself."""
+    return replace(
+        whole,
+        cpu_milli=max(0, whole.cpu_milli - part.cpu_milli),
+        memory=max(0, whole.memory - part.memory),
+        memory_limit=None if whole.memory_limit is None else max(0, whole.memory_limit - (part.memory_limit or 0)),
+        hugepages={size: max(0, amount - part.hugepages.get(size, 0)) for size, amount in whole.hugepages.items()},
+        used_milli=max(0, whole.used_milli - part.expected_milli),
+    )
+
+
 def _unless_none(a: int | None, b: int | None, combine: Callable[[int, int], int]) -> int | None:
     return None if a is None or b is None else combine(a, b)
 

@@ -7,16 +7,18 @@ container goes where it fits by itself, beside the others of its pod where it ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from numakin.placement.decide.asked.quota import on_node, within_quota
 from numakin.placement.decide.request import NO_KIN, Request
 from numakin.placement.decide.survey import survey
 from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.demand import larger
+from numakin.placement.model.demand import Demand, larger, less
 from numakin.placement.model.topology import Machine
 from numakin.placement.optin.options import Policy, Scope
-from numakin.placement.state.occupancy import Occupancy
+from numakin.placement.state.occupancy import Occupancy, Reservation
 
 
 def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str = "") -> Request:
@@ -24,12 +26,18 @@ def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str
     whole pod as one where that holds: a pod with a budget of its own always is, its containers' shares of it are not
     known one by one.
 
-    key: of the reservation that it was placed by before it was known here; empty: it is placed now.
+    key: of the reservation that it was placed by before it was known here; empty: it is placed now. One that is here
+    stays with its reservation, whatever its namespace may ask for by now.
     """
     request = on_node(occupancy, request)
-    if request.opt_in.scope is Scope.POD or request.opt_in.policy is Policy.NONE:
+    mine = occupancy.allocations.get(request.container)
+    whole = without_those_apart(_of(request, Scope.POD), apart(occupancy, request.pod), request.demand)
+    if mine is not None and mine.reservation != request.container:
+        return whole if mine.reservation == request.pod else _of(request, Scope.CONTAINER)
+    if request.opt_in.scope is Scope.POD:
+        return whole
+    if request.opt_in.policy is Policy.NONE:
         return request
-    whole = replace(request, opt_in=replace(request.opt_in, scope=Scope.POD))
     if key:
         return whole if key == request.pod else request
     one = request.budget is not None and not occupancy.members_of(request.pod, but=request.pod)
@@ -48,10 +56,27 @@ def whole_reservation(occupancy: Occupancy, request: Request) -> Request:
     return replace(request, pod_demand=larger(request.pod_demand, reservation.demand))
 
 
+def apart(occupancy: Occupancy, pod: str) -> list[Reservation]:
+    """Those of its containers that are not placed with the others: one by one, or not by us."""
+    return [occupancy.reservations[key] for key in occupancy.directory.by_pod.get(pod, ()) if key != pod]
+
+
+def without_those_apart(request: Request, others: Sequence[Reservation], least: Demand) -> Request:
+    """With what is left of its pod's demand, where it is placed as one, beside the pod's other reservations. least: what
+    is known to be asked for by those that are placed as one.
+    """
+    if request.opt_in.scope is not Scope.POD or not others:
+        return request
+    rest = reduce(less, (reservation.demand for reservation in others), request.pod_demand)
+    return replace(request, pod_demand=larger(rest, least))
+
+
+def _of(request: Request, scope: Scope) -> Request:
+    return request if request.opt_in.scope is scope else replace(request, opt_in=replace(request.opt_in, scope=scope))
+
+
 def _is_one(machine: Machine, occupancy: Occupancy, request: Request, whole: Request) -> bool:
-    mine, members = occupancy.allocations.get(request.container), occupancy.reservations.keys()
-    if mine is not None:
-        return mine.reservation == request.pod
+    members = occupancy.reservations.keys()
     if request.reservation_key in members:
         return False
     if request.pod in members:
