@@ -26,6 +26,7 @@ from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.decide import Decision, Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.optin.parsing import opted_in
+from numakin.placement.optin.quotas import Quota
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Allocation, Occupancy
 from numakin.placement.traffic.cpu_use import MOST_WORKLOADS
@@ -304,8 +305,8 @@ class Agent:
         return allocation.cpus or (machine.all_cpus if allocation.open else CpuSet())
 
     def _has(self, named: CpuSet, meant: CpuSet, allocation: Allocation) -> bool:
-        """Whether a cgroup that names these CPUs has those that are meant: one that names none, as version 2 has it, has
-        all that containers are given.
+        """Whether a cgroup that names these CPUs has those that are meant: of version 2, one that names none has all
+        that containers are given.
         """
         everything = self.ledger.machine.cpus
         if not allocation.placed and everything <= meant:
@@ -422,6 +423,15 @@ class Agent:
         ledger.demands.uses = dict([*{**before, **milli}.items()][-MOST_WORKLOADS:])
         changed = {workload for workload, used in milli.items() if before.get(workload) != used}
         for pod in sorted({request.pod for request in ledger.requests.values() if request.workload in changed}):
+            ledger.renew(pod)
+
+    def limited(self, quotas: Mapping[str, Quota]) -> None:
+        """What namespaces may have from now on: what runs keeps what it has, and gets no more than that."""
+        ledger, before = self.ledger, self.ledger.demands.quotas
+        ledger.demands.quotas = quotas
+        changed = {name for name in {*before, *quotas} if before.get(name) != quotas.get(name)}
+        asking = (*ledger.requests.values(), *ledger.narrowed.values()) if changed else ()
+        for pod in sorted({request.pod for request in asking if request.namespace in changed}):
             ledger.renew(pod)
 
     def deleted(self, uids: Iterable[str]) -> None:

@@ -57,7 +57,7 @@ class LocalRequests:
         elif kind == "moves":
             self._move(message.moves)
         elif kind == "namespaces":
-            ledger.demands.quotas = convert.namespaces_from(message.namespaces).quotas
+            host.agent.limited(convert.namespaces_from(message.namespaces).quotas)
             host.publish_soon()
         elif kind == "uses":
             host.agent.used(message.uses.milli)

@@ -221,10 +221,12 @@ class Demands:
     def _renewed(self, request: Request, member: _Member) -> Request:
         demand, whole, budget = self._asked(request.pod, member, request.name)
         workload = self._nominations.workload(request.pod) or request.workload
-        allowed, _ = self._allowed(request.namespace, request.pod, request.name, request.opt_in)
+        allowed, refused = self._allowed(request.namespace, request.pod, request.name, request.opt_in)
         return replace(
             request,
             opt_in=replace(allowed, scope=request.opt_in.scope),  # whose its reservation is does not change
+            max_exclusive_cpus=self._quota(request.namespace).exclusive_cpus,
+            refused=tuple(dict.fromkeys((*request.refused, *refused))),
             demand=demand,
             pod_demand=self._counted(request.pod, workload, whole),
             workload=workload,

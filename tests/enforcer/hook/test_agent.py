@@ -8,6 +8,7 @@ from enforcer.hook.facts.pods import MARK
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
+from numakin.placement.optin.quotas import Quota
 from numakin.wire import nri_pb2 as nri
 from tests import machines
 from tests.enforcer.hook.world import GIB, World, container, learned, member, pod, two_numa_nodes
@@ -62,12 +63,12 @@ def test_a_later_claim_of_the_kubelet_makes_us_yield(world: World) -> None:
     assert world.agent.records.counts["yielded"] == 1
 
 
-@pytest.mark.parametrize("opts_in", [True, False])
-def test_where_another_owner_keeps_a_container_is_followed(world: World, opts_in: bool) -> None:
+@pytest.mark.parametrize("sandbox", [member("a"), pod("a")], ids=["member", "not opted in"])
+def test_where_another_owner_keeps_a_container_is_followed(world: World, sandbox: nri.PodSandbox) -> None:
     """As the kubelet's CPU manager names the CPUs of every container anew when one comes that has some alone."""
     everyone = replace(world.agent.occupancy, rules=Rules(everyone=True))
     world.agent.ledger.occupancy = everyone
-    sandbox, theirs = member("a") if opts_in else pod("a"), container("a", cpus=3)
+    theirs = container("a", cpus=3)
     theirs.linux.resources.cpu.cpus = "1-3"
     world.agent.create_container(sandbox, theirs)
     for cpus, home in (("5-7", "1"), ("0-15", "0-1"), ("1", "0")):
@@ -182,6 +183,20 @@ def test_standing_aside_leaves_no_room_taken_twice(world: World, scope: str) -> 
         world.agent.update_container(pod("p", group="web", scope=scope), mine, asked)
     assert world.agent.occupancy.reservations.keys() == {"a", "b"}
     assert sum(world.agent.occupancy.cpu_load(world.machine).values()) == 4000
+
+
+def test_a_container_that_was_placed_by_itself_stays_so_when_its_namespace_may_not_ask_for_that_any_more(
+    world: World,
+) -> None:
+    sandbox, second = pod("p", group="web", scope="container", cpus="exclusive"), container("b", cpus=5)
+    world.create(sandbox, container("a", cpus=5))
+    second.name = "second"
+    world.create(sandbox, second)
+    assert world.agent.occupancy.reservations.keys() == {"uid-p", "uid-p/second"}
+    world.agent.limited({"shop": Quota(keys=frozenset({"cpus"}))})
+    world.apply(world.agent.update_container(sandbox, second, container("b", cpus=6).linux.resources))
+    assert world.agent.occupancy.allocations["b"].reservation == "uid-p/second"
+    assert sum(world.agent.occupancy.cpu_load(world.machine).values()) == 11_000
 
 
 class TestLearned:

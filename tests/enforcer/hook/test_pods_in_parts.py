@@ -56,13 +56,13 @@ def test_one_that_joins_the_first_adds_to_it(apart: World) -> None:
     assert taken(apart) == {"uid-p": ("0", 6000), "uid-p/second": ("1", 5000)}
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["after the other", "before it"])
-def test_one_that_another_owner_takes_is_none_of_its_pods(world: World, first: bool) -> None:
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_one_that_another_owner_takes_is_none_of_its_pods(world: World, first: str) -> None:
     sandbox, ours, theirs = pod("p", group="web"), named("a", "first", 2), named("b", "second", 3)
     whole = pb.Expect(pod="uid-p", namespace="shop", name="p", pod_demand=pb.Demand(cpu_milli=5000))
     world.agent.expect(whole)
     theirs.linux.resources.cpu.cpus = "4-6"
-    for made in (ours, theirs) if first else (theirs, ours):
+    for made in (ours, theirs) if first == "ours" else (theirs, ours):
         world.agent.create_container(sandbox, made)
     assert world.agent.occupancy.allocations["b"].externally_managed
     assert sum(world.agent.occupancy.cpu_load(world.machine).values()) == 5000

@@ -6,6 +6,7 @@ import pytest
 
 from enforcer.hook.wiring import Wiring
 from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.optin.quotas import Quota
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import GIB, World, container, member
@@ -53,6 +54,32 @@ def test_a_member_that_was_left_open_comes_home_to_its_kin(world: World) -> None
     record = world.agent.records.latest()["web"]
     assert (record.event, str(record.reasons[0].what)) == ("room", "room")
     assert world.agent.records.counts["improved"] == 1
+
+
+@pytest.mark.parametrize("most", [None, 0, 2, 3], ids=["no limit", "none", "fewer", "as many"])
+def test_room_that_comes_free_gives_no_more_than_its_namespaces_quota_of_now(world: World, most: int | None) -> None:
+    comes(world, "job", 14, group="jobs")
+    comes(world, "own", 3, **OWN)
+    world.agent.limited({"shop": Quota(exclusive_cpus=most)})
+    goes(world, "job", group="jobs")
+    passes(world)
+    assert bool(world.agent.occupancy.exclusive) == (most is None or most >= 3)
+
+
+def test_a_quota_that_is_raised_gives_what_it_has_refused(world: World) -> None:
+    world.agent.limited({"shop": Quota(exclusive_cpus=2)})
+    comes(world, "own", 3, **OWN)
+    assert not world.agent.occupancy.exclusive
+    world.agent.limited({})
+    passes(world)
+    assert len(world.agent.occupancy.exclusive) == 3
+
+
+def test_who_has_more_than_a_new_quota_keeps_it(world: World) -> None:
+    comes(world, "own", 3, **OWN)
+    world.agent.limited({"shop": Quota(exclusive_cpus=2, keys=frozenset())})
+    passes(world)
+    assert len(world.agent.occupancy.exclusive) == 3
 
 
 def test_it_waits_while_there_is_no_room(world: World) -> None:

@@ -62,8 +62,8 @@ def apart(occupancy: Occupancy, pod: str) -> list[Reservation]:
 
 
 def without_those_apart(request: Request, others: Sequence[Reservation], least: Demand) -> Request:
-    """With what is left of its pod's demand, where it is placed as one, beside the pod's other reservations. least: what
-    is known to be asked for by those that are placed as one.
+    """With what is left of its pod's demand, where it is placed as one, beside the pod's other reservations. least:
+    what is known to be asked for by those that are placed as one.
     """
     if request.opt_in.scope is not Scope.POD or not others:
         return request
