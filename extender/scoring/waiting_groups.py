@@ -16,7 +16,7 @@ from extender.planning.pieces import Piece, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.waiting_members import WaitingPod
 from extender.settings import Settings
-from extender.state.admission import Admission
+from extender.state.admission import ANYWHERE, Admission
 from extender.state.apart import NO_KIND, PodKind
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
@@ -201,7 +201,7 @@ class WaitingGroups:
         """Whether any pod is planned on a node with members of its group, or it has none where any may go: else these
         have no room for now, and what draws the pods is weighed as each is asked about.
         """
-        wheres = {pod.where for coming in comings for pod in coming.all}
+        wheres = {pod.where for coming in comings for pod in coming.all} or {ANYWHERE}
         nodes = {place.node for place in self.members[group] if any(where.has(place.node) for where in wheres)}
         return not nodes or any(place.node in nodes for place in pods.values())
 

@@ -1,4 +1,4 @@
-"""Pods as placement reads them, with what they say of nodes: no environment, no image, no other label or annotation.
+"""Pods as placement reads them: no environment, no image, no other label or annotation.
 
 Whole templates of many replicas would be more than the extender takes at once, and are not to be recorded.
 """
@@ -12,7 +12,8 @@ from numakin.placement.model.workload import HASH_LABEL
 from numakin.placement.optin.parsing import is_read
 
 METADATA = ("name", "namespace", "uid", "creationTimestamp")
-SPEC = ("nodeName", "hostNetwork", "priority", "nodeSelector", "tolerations")
+SPEC = ("nodeName", "hostNetwork", "priority")
+TERMS = ("nodeSelector", "tolerations")
 STATUS = ("phase", "podIP")
 
 
@@ -20,6 +21,18 @@ def lean(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields of a v1.Pod. What is no pod is left whole: the extender says what is wrong with it."""
     try:
         return _lean(pod)
+    except (AttributeError, TypeError, KeyError):
+        return pod
+
+
+def with_terms(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`lean`, with what the pod says of nodes."""
+    try:
+        spec, made = pod["spec"], _lean(pod)
+        terms = _picked(spec, TERMS)
+        if node_affinity := (spec.get("affinity") or {}).get("nodeAffinity"):
+            terms["affinity"] = {"nodeAffinity": node_affinity}
+        return {**made, "spec": {**made["spec"], **terms}}
     except (AttributeError, TypeError, KeyError):
         return pod
 
@@ -32,8 +45,6 @@ def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
     if owners := metadata.get("ownerReferences"):
         fields["ownerReferences"] = [_picked(owner, ("kind", "name", "uid", "controller")) for owner in owners]
     wanted = _picked(spec, SPEC) | _resources(spec)
-    if node_affinity := (spec.get("affinity") or {}).get("nodeAffinity"):
-        wanted["affinity"] = {"nodeAffinity": node_affinity}
     for part in ("initContainers", "containers"):
         if spec.get(part):
             wanted[part] = [_picked(each, ("name", "restartPolicy")) | _resources(each) for each in spec[part]]

@@ -14,7 +14,7 @@ from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, Unanswered
 from numakin.kubectl.feasible import feasible
-from numakin.kubectl.lean import lean
+from numakin.kubectl.lean import with_terms
 from numakin.kubectl.manifest import pods
 from numakin.kubectl.output import FORMATS, show, table
 from numakin.kubectl.reach import post
@@ -50,7 +50,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
     nodes = None if given.extender else _nodes(session)
     offered = [sorted(feasible(pod, nodes)) if nodes is not None else None for pod in wanted]
     questions = [
-        {"pods": [lean(pod) for pod, _ in alike], "nodes": names}
+        {"pods": [with_terms(pod) for pod, _ in alike], "nodes": names}
         for names, alike in groupby(zip(wanted, offered, strict=True), key=itemgetter(1))
     ]
     answers = post(session.extender, "/api/v1/plan", {"questions": questions})["pods"]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lab.standins.patience import until
-from numakin.kubectl.lean import lean
+from numakin.kubectl.lean import lean, with_terms
 from numakin.kubectl.manifest import pods
 from numakin.placement.model.cpuset import NumaSet
 from tests.extender.running import machine, reservation, running
@@ -72,8 +72,8 @@ def test_what_pods_say_of_nodes_is_asked_with_them(written):
     manifest = deployment(1)
     manifest["spec"]["template"]["spec"] |= IN_POOL | {"terminationGracePeriodSeconds": 1}
     (pod,) = pods(written(manifest), "shop")
-    assert lean(pod)["spec"].items() >= IN_POOL.items()
-    assert "terminationGracePeriodSeconds" not in lean(pod)["spec"]
+    assert with_terms(pod) == {**lean(pod), "spec": {**lean(pod)["spec"], **IN_POOL}}
+    assert lean(pod)["spec"].keys().isdisjoint({*IN_POOL, "terminationGracePeriodSeconds"}), "as it is recorded"
 
 
 def test_nothing_is_held_or_remembered(written, at, extender):
