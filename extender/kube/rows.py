@@ -106,6 +106,10 @@ class _Affinity(msgspec.Struct, rename="camel"):
 
 class _Spread(msgspec.Struct, rename="camel"):
     when_unsatisfiable: str = ""
+    topology_key: str = ""
+    max_skew: msgspec.Raw = _NULL
+    label_selector: _TermSelector | None = None
+    match_label_keys: list[str] | None = None
 
 
 class _Volume(msgspec.Struct, rename="camel"):
@@ -254,7 +258,7 @@ class PodRows:
             unscheduled=status.unscheduled if member else 0,
             gated=bool(spec.scheduling_gates),
             own_terms=member and (terms is None or _own_terms(spec)),
-            apart=_apart(spec) if member and terms is not None else frozenset(),
+            apart=_apart(spec, metadata.labels or _NOTHING) if member and terms is not None else frozenset(),
             terms=terms or NO_TERMS,
             ready=member and status.ready,
         )
@@ -378,27 +382,40 @@ def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
     )
 
 
-def _apart(spec: PodSpec) -> frozenset[tuple[str, str]]:
-    """Of a pod of which a single term of that kind is all; empty for every other."""
-    affinity = spec.affinity or _Affinity()
-    terms = (affinity.pod_anti_affinity or _PodAffinity()).required_during_scheduling_ignored_during_execution
-    if not terms or len(terms) > 1 or _own_terms(spec, but_apart=True):
+def _apart(spec: PodSpec, labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """Of a pod of which a single term of that kind is all, or a single constraint by which pods alike are spread over
+    hosts one by one; empty for every other.
+    """
+    affinity, spreads = spec.affinity or _Affinity(), _spreads(spec)
+    terms = (affinity.pod_anti_affinity or _PodAffinity()).required_during_scheduling_ignored_during_execution or []
+    if len(terms) + len(spreads) != 1 or _own_terms(spec, but_apart=True):
         return frozenset()
-    (term,) = terms
-    selector = term.label_selector or _TermSelector()
-    more = (
-        selector.match_expressions, term.namespaces, term.match_label_keys, term.mismatch_label_keys,
-        _given_raw(term.namespace_selector),
-    )  # fmt: skip
-    if term.topology_key != HOST or any(more):
+    if terms:
+        return _by_host(terms[0])
+    apart = frozenset() if bytes(spreads[0].max_skew) != b"1" else _by_host(spreads[0])
+    return apart if apart <= labels.items() else frozenset()
+
+
+def _by_host(rule: _Term | _Spread) -> frozenset[tuple[str, str]]:
+    """The labels of those that it keeps from this pod's host; empty where it says more, or something else."""
+    selector = rule.label_selector or _TermSelector()
+    more = [selector.match_expressions, rule.match_label_keys]
+    if isinstance(rule, _Term):
+        more += [rule.namespaces, rule.mismatch_label_keys]
+    if rule.topology_key != HOST or any(more) or (isinstance(rule, _Term) and _given_raw(rule.namespace_selector)):
         return frozenset()
     return frozenset((intern(key), intern(value)) for key, value in (selector.match_labels or _NOTHING).items())
+
+
+def _spreads(spec: PodSpec) -> list[_Spread]:
+    """What kube-scheduler holds to; what is only preferred is none."""
+    return [spread for spread in spec.topology_spread_constraints or () if spread.when_unsatisfiable == "DoNotSchedule"]
 
 
 def _read_terms(texts: Sequence[bytes]) -> NodeTerms | None:
     try:
         return NodeTerms.of(*map(msgspec.json.decode, texts))
-    except (BadTerms, msgspec.DecodeError):
+    except (BadTerms, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -410,7 +427,7 @@ def _own_terms(spec: PodSpec, *, but_apart: bool = False) -> bool:
     of_pods = (affinity.pod_affinity, None if but_apart else affinity.pod_anti_affinity)
     return bool(
         any(terms and terms.required_during_scheduling_ignored_during_execution for terms in of_pods)
-        or any(spread.when_unsatisfiable == "DoNotSchedule" for spread in spec.topology_spread_constraints or ())
+        or (not but_apart and _spreads(spec))
         or any(
             _given_raw(volume.persistent_volume_claim) or _given_raw(volume.ephemeral) for volume in spec.volumes or ()
         )

@@ -61,6 +61,10 @@ def affinity(*terms: dict) -> dict:
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*terms]}}}
 
 
+def spread(**more) -> dict:
+    return {"topologySpreadConstraints": [{**BY_HOST, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "own_terms", "known"),
     [
@@ -81,11 +85,20 @@ def affinity(*terms: dict) -> dict:
         ({**affinity(BY_HOST), "nodeSelector": {"disk": 1}}, True, False),
         ({"nodeSelector": {"disk": "ssd"}}, False, False),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, True, False),
+        (spread(), True, True),
+        (spread(maxSkew=2), True, False),
+        (spread(topologyKey="topology.kubernetes.io/zone"), True, False),
+        (spread(labelSelector={"matchLabels": {"app": "other"}}), True, False),
+        (spread(labelSelector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}), True, False),
+        (spread(matchLabelKeys=["pod-template-hash"]), True, False),
+        ({**spread(), **affinity(BY_HOST)}, True, False),
+        (spread(whenUnsatisfiable="ScheduleAnyway"), False, False),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, False, False),
     ],
 )
 def test_a_pod_says_itself_where_it_may_go(spec, own_terms, known):
-    result = row({**POD, "spec": {**POD["spec"], **spec}})
+    metadata = {**POD["metadata"], "labels": {"app": "web"}}
+    result = row({**POD, "metadata": metadata, "spec": {**POD["spec"], **spec}})
     assert result.own_terms is own_terms
     assert result.apart == (frozenset({("app", "web")}) if known else frozenset())
 
