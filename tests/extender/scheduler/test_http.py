@@ -98,6 +98,7 @@ BAD = [
         "'lots' is not a resource quantity",
     ),
     ("GET", "/filter", None, 405, "a verb is asked for by POST"),
+    ("POST", "/api/v1/explain", b"", 405, "The method is not allowed for the requested URL."),
     ("GET", "/api/v1/explain", None, 400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME"),
     (
         "GET",

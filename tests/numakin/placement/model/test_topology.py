@@ -66,6 +66,8 @@ def test_every_known_machine_is_understood(machine):
         cores = machine.cores_by_node[cpu_node]
         caches = machine.caches_by_node[cpu_node]
         assert sum(cores) & machine.node(cpu_node).cpus.mask == sum(caches) == machine.node(cpu_node).cpus.mask
+        for parts in (cores, caches, machine.cache_domains[cpu_node]):
+            assert [*parts] == sorted(parts, key=lambda part: CpuSet(part).lowest), "by their lowest CPU"
         assert machine.outward[cpu_node][0] == cpu_node
         assert machine.nearest_mems(NumaSet.of([cpu_node])) <= machine.mems
 
