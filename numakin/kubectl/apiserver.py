@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 from websocket import WebSocket, create_connection
@@ -18,6 +17,7 @@ from websocket import WebSocket, create_connection
 from numakin.kubeconfig import BadKubeconfig, Chosen, chosen
 from numakin.kubectl.credentials import Credentials
 from numakin.kubectl.errors import Unanswered, UsageError
+from numakin.kubectl.proxies import proxy_for
 
 CONNECT_S = 5.0
 READ_S = 30.0
@@ -30,6 +30,9 @@ AT_ONCE = 16
 AGENT = "kubectl-numakin"
 
 _FORBIDDEN = 403
+
+_NOWHERE = "numakin.invalid"
+"""A host that is never asked (RFC 2606). Where no exception is named, websocket-client takes those of NO_PROXY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class ApiServer:
             http_proxy_host=proxy.hostname,
             http_proxy_port=proxy.port,
             http_proxy_auth=(unquote(proxy.username), unquote(proxy.password or "")) if proxy.username else None,
-            http_no_proxy=None if self._proxy else ["*"],
+            http_no_proxy=[_NOWHERE] if self._proxy else ["*"],
         )
 
     def _authorized(self) -> list[tuple[str, str]]:
@@ -170,9 +173,7 @@ def connect(kubeconfig: str, context: str) -> ApiServer:
 
 def _proxy(context: Chosen) -> str:
     """The proxy's URL: the cluster's own, else the environment's, as kubectl has it. Empty without one."""
-    server = urlsplit(str(context.cluster["server"]))
-    own = str(context.cluster.get("proxy-url") or "")
-    proxy = own or ("" if proxy_bypass(str(server.hostname)) else getproxies().get(server.scheme, ""))
+    proxy = str(context.cluster.get("proxy-url") or "") or proxy_for(str(context.cluster["server"]), os.environ)
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
         raise BadKubeconfig(f"only proxies of http:// and https:// are known, not {proxy!r}")
     return proxy

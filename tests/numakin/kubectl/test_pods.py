@@ -183,3 +183,26 @@ def test_no_more_are_asked_at_once_than_allowed():
 
     assert [pod for pod, _ in each(pods, ask, 2)] == pods
     assert most <= 2
+
+
+def test_a_program_is_started_by_the_cluster_s_proxy_whatever_no_proxy_says(monkeypatch):
+    """As for any other question, and for kubectl."""
+    monkeypatch.setenv("NO_PROXY", "api.example,127.0.0.1")
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+
+        def once() -> None:
+            sock, _ = proxy.accept()
+            with sock:
+                asked.append(received(sock))
+                sock.sendall(b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
+
+        serving = threading.Thread(target=once, daemon=True)
+        serving.start()
+        cluster = {"server": "https://api.example:6443", "proxy-url": f"http://127.0.0.1:{proxy.getsockname()[1]}"}
+        pod = OwnPod("numakin-enforcer-0", "node-1", True, "enforcer", (), {})
+        with pytest.raises(Unanswered):
+            run_in(ApiServer(Chosen(cluster, {}, "")), "numakin", pod, ["true"], 5.0)
+        serving.join(5.0)
+    assert asked
+    assert asked[0].startswith(b"CONNECT api.example:6443 ")
