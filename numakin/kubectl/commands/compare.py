@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -66,6 +66,19 @@ RUNS = 4
 
 UNPRIVILEGED_USER = 65532
 GONE = 404
+
+STUCK = (
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+)
+"""What a container waits for that does not come by itself."""
+
+Status = Mapping[str, Any]
+"""A pod's."""
+
 T = TypeVar("T")
 
 _OF_DEPLOYMENTS = ("load", "reads", "group", "restore")
@@ -154,9 +167,9 @@ def _on_node(given: argparse.Namespace, session: Session) -> int:
     own = OnePod(session.api, session.namespace, f"numakin-compare-{token_hex(4)}")
     with undone(own.delete):
         own.create(_pod(given, own.name))
-        phase = _ended(session.api, own.path, _longest_s(given))
-        log = _patiently(partial(_log, session.api, own.path))
-    answer = _answer(log, phase)
+        status = _ended(session.api, own.path, _longest_s(given))
+        log = _log_of(session.api, own.path, status)
+    answer = _answer(log, status)
     show(answer, "json" if given.json else given.output, lambda: _rendered(answer, "p99" if given.server else "p99 ms"))
     return 0 if answer["conclusive"] and not answer.get("cut_short") else BAD_NEWS
 
@@ -164,6 +177,16 @@ def _on_node(given: argparse.Namespace, session: Session) -> int:
 def _longest_s(given: argparse.Namespace) -> float:
     """That the pod may take."""
     return float(given.rounds * RUNS * given.seconds * 2 + SLACK_S)
+
+
+def _log_of(api: ApiServer, path: str, status: Status) -> str:
+    """Empty where there may be none: of a pod that its node did not take, or whose program is not there."""
+    try:
+        return _patiently(partial(_log, api, path))
+    except Unanswered:
+        if not _word(status):
+            raise
+        return ""
 
 
 def _log(api: ApiServer, path: str) -> str:
@@ -213,18 +236,15 @@ def _pod(given: argparse.Namespace, name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _ended(api: ApiServer, path: str, within_s: float) -> str:
-    """The phase in which it ended. CommandError when it does not."""
+def _ended(api: ApiServer, path: str, within_s: float) -> Status:
+    """As which it ended. CommandError when it does not."""
     deadline = time.monotonic() + within_s
     while True:
         status = _patiently(partial(api.object, path)).get("status") or {}
         phase = str(status.get("phase") or "Pending")
         if phase in ("Succeeded", "Failed"):
-            return phase
-        waiting = [container.get("state", {}).get("waiting", {}) for container in status.get("containerStatuses") or ()]
-        stuck = next(
-            (state for state in waiting if state.get("reason") in ("ImagePullBackOff", "InvalidImageName")), None
-        )
+            return dict(status)
+        stuck = next((state for state in _states(status, "waiting") if state.get("reason") in STUCK), None)
         if stuck is not None:
             raise CommandError(f"the pod can't start: {stuck['reason']}: {stuck.get('message', '')}")
         if time.monotonic() > deadline:
@@ -232,8 +252,23 @@ def _ended(api: ApiServer, path: str, within_s: float) -> str:
         time.sleep(POLL_S)
 
 
-def _answer(log: str, phase: str) -> dict[str, Any]:
-    """The JSON in a log, past what was logged before. CommandError with the last line where there is none."""
+def _states(status: Status, kind: str) -> Iterator[dict[str, Any]]:
+    """Of its containers that are in a state of this kind."""
+    for container in status.get("containerStatuses") or ():
+        if state := (container.get("state") or {}).get(kind):
+            yield state
+
+
+def _word(status: Status) -> str:
+    """What its kubelet says of how it ended; empty where it says nothing."""
+    said = [status, *_states(status, "terminated")]
+    return next((f"{each.get('reason') or 'Failed'}: {each['message']}" for each in said if each.get("message")), "")
+
+
+def _answer(log: str, status: Status) -> dict[str, Any]:
+    """The JSON in a log, past what was logged before. Where there is none, CommandError with what the kubelet says, or
+    the last line.
+    """
     start = log.find("{\n")
     try:
         answer, _ = json.JSONDecoder().raw_decode(log, start) if start >= 0 else ({}, 0)
@@ -241,7 +276,8 @@ def _answer(log: str, phase: str) -> dict[str, Any]:
         answer = {}
     if "conclusive" not in answer:
         lines = log.strip().splitlines()
-        raise CommandError(lines[-1] if lines else f"the pod ended without a word ({phase})")
+        silent = f"the pod ended without a word ({status.get('phase')})"
+        raise CommandError(_word(status) or (lines[-1] if lines else silent))
     return dict(answer)
 
 

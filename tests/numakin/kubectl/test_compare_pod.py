@@ -148,3 +148,42 @@ def test_each_comparison_has_a_pod_of_its_own_name(monkeypatch):
         compared(api, monkeypatch)
         names.add(api.made["metadata"]["name"])
     assert len(names) == 2
+
+
+@pytest.mark.parametrize("reason", ["ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"])
+def test_a_pod_that_does_not_start_is_not_waited_for(monkeypatch, reason):
+    api = Scripted()
+    stuck = {"state": {"waiting": {"reason": reason, "message": "it is so"}, "running": None}}
+    monkeypatch.setattr(api, "object", lambda _: {"status": {"phase": "Pending", "containerStatuses": [stuck]}})
+    with pytest.raises(CommandError, match=f"the pod can't start: {reason}: it is so"):
+        compared(api, monkeypatch)
+
+
+ENDED: dict[str, tuple[dict[str, Any], Answer, str]] = {
+    "a node that does not take it has no log of it": (
+        {"reason": "OutOfcpu", "message": "Pod was rejected: Node didn't have enough resource: cpu"},
+        Answer(400, b'{"message": "container \\"compare\\" in pod is terminated"}'),
+        "OutOfcpu: Pod was rejected: Node didn't have enough resource: cpu",
+    ),
+    "an image without the program": (
+        {"containerStatuses": [{"state": {"terminated": {"reason": "StartError", "message": "exec: not found"}}}]},
+        Answer(200, b""),
+        "StartError: exec: not found",
+    ),
+    "a program that says why": (
+        {"containerStatuses": [{"state": {"terminated": {"reason": "Error", "exitCode": 1}}}]},
+        Answer(200, b"redis-server is not there\n"),
+        "redis-server is not there",
+    ),
+    "nobody says anything": ({}, Answer(200, b""), r"the pod ended without a word \(Failed\)"),
+}
+
+
+@pytest.mark.parametrize("case", ENDED)
+def test_why_a_pod_ended_without_an_answer_is_told(monkeypatch, case):
+    status, log, why = ENDED[case]
+    api = Scripted()
+    monkeypatch.setattr(api, "object", lambda _: {"status": {"phase": "Failed", **status}})
+    monkeypatch.setattr(api, "get", lambda _: log)
+    with pytest.raises(CommandError, match=f"^{why}$"):
+        compared(api, monkeypatch)
