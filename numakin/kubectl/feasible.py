@@ -11,6 +11,9 @@ from numakin.placement.model.node_terms import KEPT_OUT, NodeTerms, Taint
 
 Object = Mapping[str, Any]
 
+CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""As which kube-scheduler takes a cordoned node: a pod may tolerate it."""
+
 
 def feasible(pod: Object, nodes: Iterable[Object]) -> list[str]:
     """Names. What else kube-scheduler filters by (ports, volumes, spreading, pod affinity, room) is left out.
@@ -44,4 +47,5 @@ def _admits(terms: NodeTerms, name: str, node: Object) -> bool:
         for taint in own.get("taints") or ()
         if taint.get("effect") in KEPT_OUT
     )
-    return not own.get("unschedulable") and terms.admits(name, node["metadata"].get("labels") or {}, taints)
+    taints += (CORDONED,) if own.get("unschedulable") else ()
+    return terms.admits(name, node["metadata"].get("labels") or {}, taints)

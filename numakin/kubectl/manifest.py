@@ -23,6 +23,9 @@ REPLICATED = {
 }  # fmt: skip
 """Controllers, and the field that says how many pods run at once."""
 
+MOST = {"Job": ("completions",)}
+"""Fields that bound it."""
+
 HASH = "numakin0plan"
 """In place of the hash that names a Deployment's ReplicaSet: by it the pods' workload is the Deployment."""
 
@@ -98,15 +101,23 @@ def _of(each: Mapping[str, Any], namespace: str, name: str) -> Iterator[Pod]:
             yield from _of(job, namespace, name)
         else:
             spec = _spec(each)
-            count = spec.get(REPLICATED[kind])
-            count = 1 if count is None else count
-            if not isinstance(count, int) or count < 0:
-                raise UsageError(f"{name}: {kind} {own}: {REPLICATED[kind]} must be a whole number, not {count!r}")
-            for at in range(count):
+            for at in range(_at_once(spec, kind, f"{name}: {kind} {own}")):
                 yield _replica(kind, own, where, spec["template"], at)
     except (KeyError, TypeError, AttributeError, ValueError) as bad:
         missing = f"it has no {bad.args[0]}" if isinstance(bad, KeyError) else "a field has another type than it should"
         raise UsageError(f"{name}: this {kind} can't be planned: {missing}") from bad
+
+
+def _at_once(spec: Mapping[str, Any], kind: str, which: str) -> int:
+    """Its pods that run at the same time. UsageError where a field is no whole number."""
+    fields = (REPLICATED[kind], *MOST.get(kind, ()))
+    said: dict[str, int] = {REPLICATED[kind]: 1} | {
+        field: spec[field] for field in fields if spec.get(field) is not None
+    }
+    for field, count in said.items():
+        if not isinstance(count, int) or count < 0:
+            raise UsageError(f"{which}: {field} must be a whole number, not {count!r}")
+    return min(said.values())
 
 
 def _replica(kind: str, owner: str, namespace: str, template: Mapping[str, Any], at: int) -> Pod:

@@ -30,6 +30,12 @@ TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "any node": ({}, node(), True),
     "a cordoned node": ({}, node(unschedulable=True), False),
+    "a cordoned node, tolerated": (
+        {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}, node(unschedulable=True), True,
+    ),
+    "a cordoned node of which another effect is tolerated": (
+        {"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]}, node(unschedulable=True), False,
+    ),
     "a selector that holds": ({"nodeSelector": {"disk": "ssd"}}, node(labels={"disk": "ssd"}), True),
     "a selector that does not": ({"nodeSelector": {"disk": "ssd"}}, node(labels={"disk": "hdd"}), False),
     "another node by name": ({"nodeName": "b"}, node(), False),

@@ -256,3 +256,15 @@ def test_a_field_that_the_extender_does_not_take_is_named(written, at):
 def test_a_file_that_is_not_there_costs_one_line(at):
     answer = ask("plan", "-f", "/no/such.yaml", at)
     assert (answer.code, answer.err) == (2, "kubectl numakin: /no/such.yaml: No such file or directory\n")
+
+
+@pytest.mark.parametrize(("spec", "count"), [
+    ({"parallelism": 4, "completions": 2}, 2),
+    ({"parallelism": 2, "completions": 4}, 2),
+    ({"completions": 3}, 1),
+    ({"parallelism": 3, "completions": None}, 3),
+], ids=str)  # fmt: skip
+def test_a_job_runs_no_more_pods_at_once_than_it_has_to_complete(written, spec, count):
+    template = deployment(1)["spec"]["template"]
+    job = {"kind": "Job", "metadata": {"name": "x"}, "spec": {**spec, "template": template}}
+    assert len(pods(written(job), "shop")) == count
