@@ -84,6 +84,14 @@ def test_every_file_is_as_kubernetes_has_it(version):
             check_strictly(each, version)
 
 
+@pytest.mark.parametrize("component", [entry.name for entry in sorted((MANIFESTS / "components").iterdir())])
+def test_bypass_goes_together_with_each_component(component, overlay_of):
+    objects = overlay_of("../overlays/bypass", f"../components/{component}")
+    enforcer = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]["containers"][0]
+    assert {"--mode=bypass", "--cri-socket=/run/containerd/containerd.sock"} <= {*enforcer["args"]}
+    assert ("--extender-ca=/etc/numakin/ca/ca.crt" in enforcer["args"]) == (component != "plaintext")
+
+
 def test_nothing_is_left_empty_by_a_slip():
     for path in sorted(MANIFESTS.rglob("*.yaml")):
         for each in yaml.safe_load_all(path.read_text()):
