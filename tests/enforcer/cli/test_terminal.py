@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from enforcer.cli import doctor, top
 from enforcer.cli.findings import Finding
+from enforcer.cli.main import CUT_OFF
 from enforcer.settings.config import Config
 
 
@@ -27,3 +32,14 @@ def test_doctor_shows_its_signs_and_text_as_it_is(monkeypatch, capsys, grade, si
     monkeypatch.setattr(doctor, "examine", lambda _: [Finding("NRI", grade, "no socket at [/]/nri.sock")])
     doctor.doctor(Config(), as_json=False)
     assert capsys.readouterr().out == f"{sign} NRI      no socket at [/]/nri.sock\n"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+def test_a_reader_that_goes_away_is_told_by_the_exit_code_of_a_broken_pipe(form):
+    """Not by the one of a bad finding. The pipe has no reader from the beginning."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "enforcer", "doctor", *form]
+    with os.fdopen(writer, "wb") as gone:
+        done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (CUT_OFF, "")
