@@ -12,13 +12,16 @@ from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
 from numakin.placement.decide.decide import Decision, Kin, Request, decide
 from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.demand import counted
+from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import AlreadyHeld
 from numakin.placement.model.topology import Machine
-from numakin.placement.optin.options import Defaults
+from numakin.placement.optin.options import Cpus, Defaults
 from numakin.placement.optin.parsing import NOTHING, OptIn, Policy, Scope, parse
 from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+
+CPUS_OF_A_CORE = 2
+"""Where it is not known yet on which machine: whoever asks for whole cores has machines with several CPUs in each."""
 
 STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
 """The policies by which a node may be refused."""
@@ -160,6 +163,27 @@ def wanted(
         if opt_in.policy is not Policy.NONE
     )
     return Wanted(pod, requests, frozenset(container.name for container in pod.lasting)) if requests else None
+
+
+def taken_demand(pod: PodRow) -> Demand:
+    """The pod's, with the CPUs of its own whole: on whichever node. BadQuantity as `PodRow.demand`."""
+    want = wanted(pod)
+    own = (
+        [request for request in want.requests if request.wants_exclusive and request.name in want.lasting]
+        if want
+        else []
+    )
+    if not own:
+        return pod.demand
+    if pod.budget is not None:
+        return replace(pod.demand, cpu_milli=1000 * pod.budget.cpus)
+    more = sum(1000 * _cpus(request) - request.demand.cpu_milli for request in own)
+    return replace(pod.demand, cpu_milli=pod.demand.cpu_milli + more)
+
+
+def _cpus(request: Request) -> int:
+    size = CPUS_OF_A_CORE if request.opt_in.cpus is Cpus.EXCLUSIVE_CORES else 1
+    return -(-request.demand.whole_cpus // size) * size
 
 
 def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> Prediction:

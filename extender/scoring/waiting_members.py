@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from extender.scoring.predict import opt_ins
+from extender.scoring.predict import opt_ins, taken_demand
 from extender.state.apart import NO_KIND, PodKind
 from extender.state.pods import Devices, PodRow
 from numakin.placement.model.demand import Demand, counted
@@ -149,7 +149,7 @@ class WaitingMembers:
     def _add(self, row: PodRow) -> None:
         try:
             opt_in = next(iter(opt_ins(row).values()), None)
-            demand = row.demand
+            demand = taken_demand(row)
         except PlacementError:
             return
         if opt_in is None or not opt_in.group:

@@ -193,6 +193,28 @@ def test_a_pod_that_fits_nowhere_else_takes_what_is_held(cluster: Cluster, clock
     assert asked(cluster, stranger, "a") == "a"
 
 
+@pytest.mark.parametrize(
+    ("asked_for", "count", "milli"),
+    [
+        ({"cpus": "exclusive", "cpu": "1500m"}, 4, 8000),
+        ({"cpus": "exclusive-cores", "cpu": "2500m"}, 2, 8000),
+        ({"cpus": "exclusive", "own": "2500m"}, 2, 6000),
+        ({"cpus": "exclusive", "own": "3500m"}, 2, 8000),
+        ({"cpus": "exclusive", "cpu": "500m"}, 8, 4000),
+    ],
+)
+def test_cpus_of_their_own_are_held_whole(
+    nodes: Cluster, clock: Clock, asked_for: dict[str, str], count: int, milli: int
+):
+    """Who asks for less than one shares."""
+    rows, home = of_group("shop", count, **asked_for), "0" if milli > 6000 else "1"
+    created(nodes, clock, *rows)
+    assert held(nodes, "a") == {"default/shop": f"{home}: {milli}"}
+    for row in rows:
+        assert asked(nodes, row) == "a"
+    assert {reservations_of(nodes, "a")[row.uid] for row in rows} == {home}
+
+
 def test_gated_pods_count_for_the_size_and_hold_nothing(nodes: Cluster, clock: Clock):
     created(nodes, clock, *of_group("shop", 3), *of_group("shop", 4, first=3, gated=True))
     assert held(nodes, "a") == {"default/shop": "0: 3000"}, "7 do not fit NUMA node 1"

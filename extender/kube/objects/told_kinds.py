@@ -15,7 +15,7 @@ import msgspec
 
 from extender.kube.rows import Metadata, PodCondition, PodObject, PodRows, PodSpec
 from extender.kube.stream import Resource, namespaced_name, resource
-from extender.scoring.predict import opt_ins
+from extender.scoring.predict import opt_ins, taken_demand
 from extender.state import told_groups
 from extender.state.told_groups import ToldReplicas, ToldRow, told_key
 from numakin.placement.model.errors import PlacementError
@@ -91,7 +91,7 @@ class ToldKind:
             return None
         kind, name = top_owner(self.keeps, metadata.name, {})
         try:
-            demand = pod.demand
+            demand = taken_demand(pod)
         except PlacementError:
             return None
         anywhere = not (pod.own_terms or pod.devices or told.spec.volume_claim_templates)
