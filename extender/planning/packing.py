@@ -58,12 +58,15 @@ NO_PULLS: Pulls = {}
 
 
 class Pod(NamedTuple):
-    """One that waits. asks: what it is expected to take; no NUMA node holds more than it has. where: it may go."""
+    """One that waits. asks: what it is expected to take; no NUMA node holds more than it has. where: it may go.
+    pages: bytes that it asks for in hugepages, by their size.
+    """
 
     uid: str
     workload: str
     asks: CpuAndMemory
     where: NodeSet = ANYWHERE
+    pages: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +216,18 @@ class _Plan:
         apart = (self.packed.get(other, NOWHERE) for other in coming.apart_from)
         return coming.barred.union(place.node for places in apart for place in places.values())
 
-    def _state(self) -> tuple[Floats, Floats, Floats, dict[str, dict[str, NumaPlace]]]:
-        rooms = self._rooms
-        return rooms.cpu.copy(), rooms.memory.copy(), rooms.groups.copy(), dict(self.packed)
+    def _state(self) -> tuple[list[Floats], dict[str, dict[str, NumaPlace]]]:
+        return [values.copy() for values in self._values], dict(self.packed)
 
-    def _restore(self, state: tuple[Floats, Floats, Floats, dict[str, dict[str, NumaPlace]]]) -> None:
-        self._rooms.cpu[:], self._rooms.memory[:], self._rooms.groups[:] = state[:3]
-        self.packed = dict(state[3])
+    def _restore(self, state: tuple[list[Floats], dict[str, dict[str, NumaPlace]]]) -> None:
+        for values, before in zip(self._values, state[0], strict=True):
+            values[:] = before
+        self.packed = dict(state[1])
+
+    @property
+    def _values(self) -> list[Floats]:
+        rooms = self._rooms
+        return [rooms.cpu, rooms.memory, rooms.groups, *rooms.pages.values()]
 
 
 @dataclass(frozen=True)
@@ -255,6 +263,7 @@ class _Packing:
         rooms = given.rooms
         self._within: Bools | None = None
         self._cpu, self._memory = rooms.cpu.reshape(-1), rooms.memory.reshape(-1)
+        self._pages = {size: free.reshape(-1) for size, free in rooms.pages.items()}
         self._places: dict[str, NumaPlace] = {}
         self._width = rooms.cpu.shape[1]
         self._bound = any(pod.where is not ANYWHERE for pod in coming.all)
@@ -412,7 +421,12 @@ class _Packing:
     def _holds(self, pods: Sequence[Pod], asks: CpuAndMemory, at: int) -> bool:
         """Whether they may all go there, and it has room for so much."""
         roomy = bool(self._cpu[at] >= max(LEAST, asks[0]) and self._memory[at] >= asks[1])
+        roomy = roomy and all(self._pages[size][at] >= amount for size, amount in self._in_pages(pods).items())
         return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
+
+    def _in_pages(self, pods: Sequence[Pod]) -> Mapping[int, int]:
+        """What they ask for in hugepages of each size that somebody asks for."""
+        return _summed_pages(pods) if self._pages else {}
 
     def _wheres(self, pods: Sequence[Pod]) -> Collection[NodeSet]:
         return {pod.where for pod in pods} if self._bound else ()
@@ -472,6 +486,8 @@ class _Packing:
 
     def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory) -> Bools:
         fits: Bools = (self._cpu >= max(LEAST, asks[0])) & (self._memory >= asks[1])
+        for size, amount in self._in_pages(pods).items():
+            fits &= self._pages[size] >= amount
         for where in self._wheres(pods):
             fits &= np.repeat(self._open(where), self._width)
         for node in self._barred():
@@ -499,12 +515,13 @@ class _Packing:
         self._restore(kept)
         return best
 
-    def _state(self) -> tuple[Floats, Floats, dict[str, NumaPlace]]:
-        return self._cpu.copy(), self._memory.copy(), dict(self._places)
+    def _state(self) -> tuple[list[Floats], dict[str, NumaPlace]]:
+        return [values.copy() for values in (self._cpu, self._memory, *self._pages.values())], dict(self._places)
 
-    def _restore(self, state: tuple[Floats, Floats, dict[str, NumaPlace]]) -> None:
-        self._cpu[:], self._memory[:] = state[0], state[1]
-        self._places = state[2]
+    def _restore(self, state: tuple[list[Floats], dict[str, NumaPlace]]) -> None:
+        for values, before in zip((self._cpu, self._memory, *self._pages.values()), state[0], strict=True):
+            values[:] = before
+        self._places = state[1]
 
     def _most_promising(self, left: Sequence[Pod]) -> list[str]:
         """Nodes by how much of all pairs would be on one NUMA node there, as far as CPU tells; of those alike, those
@@ -561,11 +578,21 @@ class _Packing:
             self._places[pod.uid] = place
             self._cpu[at] -= pod.asks[0]
             self._memory[at] -= pod.asks[1]
+            for size, amount in pod.pages:
+                self._pages[size][at] -= amount
         return []
 
 
 def _sum(pods: Sequence[Pod]) -> CpuAndMemory:
     return sum(pod.asks[0] for pod in pods), sum(pod.asks[1] for pod in pods)
+
+
+def _summed_pages(pods: Iterable[Pod]) -> Counter[int]:
+    total = Counter[int]()
+    for pod in pods:
+        for size, amount in pod.pages:
+            total[size] += amount
+    return total
 
 
 def _fewest(free: Floats, need: int) -> int:

@@ -255,10 +255,10 @@ class NodeTable:
             self.domains = domains
             self._columns.located(domains)
 
-    def free_room(self, now: float, timeout: float, but: Collection[str]) -> FreeRoom:
-        """What is free on the live nodes, but for these: nothing where a NUMA node is hot."""
+    def free_room(self, now: float, timeout: float, but: Collection[str], sizes: Collection[int] = ()) -> FreeRoom:
+        """As the column store has it."""
         self._settle()
-        return self._columns.free_room(now, timeout, but)
+        return self._columns.free_room(now, timeout, but, sizes)
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
         """How many of a named group are on each NUMA node, assumed ones too; without those on several, and those on

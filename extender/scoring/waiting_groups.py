@@ -124,6 +124,11 @@ class WaitingGroups:
                 held[place] = cpu + demand.expected_milli, memory + demand.memory
         tried = {uid: place for uid, place in nodes.tried().items() if uid in pods and not pods[uid].holds_nothing}
         apart = {pod.group for pod in pods.values() if pod.kind.apart}
+        to_come = {group: list(nodes.to_come.of(group)) for group in groups}
+        asked = chain(
+            (pod.demand for pod in pods.values()), (each.demand for each in chain.from_iterable(to_come.values()))
+        )
+        sizes = {size for demand in asked for size in demand.hugepages}
         members = {group: nodes.members_by_place(group) for group in groups}
         totals = {group: nodes.groups.total(group) for group in groups}
         for uid, place in tried.items():
@@ -147,10 +152,10 @@ class WaitingGroups:
                 for group in groups
             },
             sizes=_sizes(pods.values(), nodes.told),
-            to_come={group: list(nodes.to_come.of(group)) for group in groups},
+            to_come=to_come,
             grow=holds.growing(now),
             barred={group: holds.barred(group) for group in groups},
-            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned) if groups else None,
+            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned, sizes) if groups else None,
             held=held,
             before={uid: planned for uid in pods if (planned := holds.place(uid)) is not None},
             uses=nodes.known.uses,
@@ -255,7 +260,9 @@ class WaitingGroups:
             return None  # who its kin are, and where, is known better than by how many there are
         where = self.admission.where
         ready = [
-            Pod(uid, pod.workload, self._asks(pod), where(pod.terms)) for uid, pod in free if not pod.holds_nothing
+            Pod(uid, pod.workload, self._asks(pod), where(pod.terms), _pages(pod.demand))
+            for uid, pod in free
+            if not pod.holds_nothing
         ]
         leaving = (Pod(*gone[:3], where(gone.terms)) for gone in self.leaving[group])
         later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
@@ -275,7 +282,7 @@ class WaitingGroups:
         for each in self.to_come[group]:
             asks, where = _room(counted(each.demand, self.uses.get(each.workload, 0))), self.admission.where(each.terms)
             for number in range(each.count if each.anywhere else 0):
-                yield Pod(f"{each.workload} to come {number}", each.workload, asks, where)
+                yield Pod(f"{each.workload} to come {number}", each.workload, asks, where, _pages(each.demand))
 
     def _asks(self, pod: WaitingPod) -> CpuAndMemory:
         return _room(pod.expected(self.uses))
@@ -315,6 +322,10 @@ def _by_workload(pods: Iterable[Pod], places: Mapping[str, NumaPlace]) -> dict[s
 
 def _room(demand: Demand) -> CpuAndMemory:
     return demand.expected_milli, demand.memory
+
+
+def _pages(demand: Demand) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(demand.hugepages.items()))
 
 
 def _mean(amounts: Iterable[int]) -> int:

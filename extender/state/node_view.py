@@ -116,6 +116,12 @@ class NodeView:
         keys = (reservation.key for there in self.held.values() for reservation in there)
         return _carried(self, self.occupancy.changed(dict.fromkeys(keys), checked=False), held={})
 
+    def free_pages(self, numa_node: int, size: int) -> int:
+        """Bytes in hugepages of this size that are neither requested nor in use."""
+        pages = self.machine.node(numa_node).hugepages.get(size, 0)
+        requested = self.occupancy.load(self.machine).hugepages.get((numa_node, size), 0)
+        return min(pages - requested, self.occupancy.live.free_hugepages.get((numa_node, size), pages))
+
     @cached_property
     def index(self) -> NodeIndex:
         return NodeIndex(self.reported, self.occupancy)

@@ -215,6 +215,59 @@ def test_cpus_of_their_own_are_held_whole(
     assert {reservations_of(nodes, "a")[row.uid] for row in rows} == {home}
 
 
+MIB = 1 << 20
+
+
+def with_pages(rows: list[PodRow], amount: str) -> list[PodRow]:
+    pages = {"hugepages-2Mi": amount}
+    return [
+        replace(row, containers=tuple(replace(each, requests={**each.requests, **pages}) for each in row.containers))
+        for row in rows
+    ]
+
+
+class TestHugepages:
+    """a: 6 CPUs free beside 1 GiB in hugepages, and 8 without any. b: 7 beside 4 GiB, and 8 without any."""
+
+    @pytest.fixture
+    def paged(self, cluster: Cluster) -> Cluster:
+        for node, there, pages in (("a", other(1, 2000), (0, 1024)), ("b", other(0, 1000), (4096, 0))):
+            cluster.connected(node)
+            homes = tuple(
+                replace(numa_node, hugepages={2 * MIB: free * MIB})
+                for numa_node, free in zip(machine().numa_nodes, pages, strict=True)
+            )
+            view = NodeView(node, "session", "1", replace(machine(), numa_nodes=homes))
+            cluster.reported(view, Report(1, 0, fingerprint([there], []), (there,)))
+        return cluster
+
+    @pytest.mark.parametrize(("amount", "node", "home"), [("100Mi", "a", "1"), ("512Mi", "b", "0")])
+    def test_a_group_goes_where_there_are_enough_for_all_of_it(
+        self, paged: Cluster, clock: Clock, amount: str, node: str, home: str
+    ):
+        rows = with_pages(of_group("shop", 6), amount)
+        created(paged, clock, *rows)
+        assert held(paged, node) == {"default/shop": f"{home}: 6000"}
+        assert {asked(paged, row) for row in rows} == {node}
+        assert {reservations_of(paged, node)[row.uid] for row in rows} == {home}
+
+    def test_what_is_held_for_one_is_held_against_others(self, paged: Cluster, clock: Clock):
+        created(paged, clock, *with_pages(of_group("shop", 3), "300Mi"), *with_pages(of_group("cart", 2), "200Mi"))
+        assert held(paged, "a") == {"default/shop": "1: 3000"}
+        assert held(paged, "b") == {"default/cart": "0: 2000"}
+        paged.reserve()
+        assert held(paged, "a") == {"default/shop": "1: 3000"}, "what is held is its own"
+
+    def test_those_that_are_to_come_ask_for_some_too(self, paged: Cluster):
+        (first, *_) = rows = owned(with_pages(of_group("shop", 6), "512Mi"))
+        kept = ToldReplicas("default/ReplicaSet/shop", "default/shop", 6, first.demand)
+        paged.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        paged.apply_pods(Changes(rows=(first,)))
+        paged.reserve()
+        assert held(paged, "b") == {"default/shop": "0: 1000"}
+        assert {asked(paged, row) for row in rows} == {"b"}
+
+
 def test_gated_pods_count_for_the_size_and_hold_nothing(nodes: Cluster, clock: Clock):
     created(nodes, clock, *of_group("shop", 3), *of_group("shop", 4, first=3, gated=True))
     assert held(nodes, "a") == {"default/shop": "0: 3000"}, "7 do not fit NUMA node 1"

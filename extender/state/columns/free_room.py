@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from extender.state.columns.arrays import Floats
@@ -20,6 +20,7 @@ class NumaPlace(NamedTuple):
 class FreeRoom:
     """nodes: their names. numa_node: ids, -1 where a node has fewer. cpu, memory: what neither is requested nor
     expected to be used, in millicores and bytes; 0 where no newcomer is to go. groups: how many have members there.
+    pages: bytes in hugepages of each size that was asked for, without what is held for groups.
 
     Arrays of nodes x NUMA nodes, of its own: planning takes from them.
     """
@@ -29,6 +30,7 @@ class FreeRoom:
     cpu: Floats
     memory: Floats
     groups: Floats
+    pages: Mapping[int, Floats] = field(default_factory=dict)
 
     def place(self, at: int) -> NumaPlace:
         """at: in the flattened arrays."""

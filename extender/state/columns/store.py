@@ -135,20 +135,22 @@ class ColumnStore:
         live = self._placing & (now - self._received_at < timeout)
         return [view for view in self._views[live].tolist() if view is not None]
 
-    def free_room(self, now: float, timeout: float, but: Collection[str]) -> FreeRoom:
-        """What is free on the live nodes, but for these: nothing where a NUMA node is hot."""
+    def free_room(self, now: float, timeout: float, but: Collection[str], sizes: Collection[int] = ()) -> FreeRoom:
+        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. sizes: of hugepages."""
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
         live[[self._slots[node] for node in but if node in self._slots]] = False
         slots = np.flatnonzero(live)
         cells = Cells(*self._block.take(slots, axis=2).transpose(0, 2, 1))
         there = (cells.numa_node >= 0) & (cells.hot == 0)
+        views = self._views[slots].tolist()
         return FreeRoom(
-            nodes=[view.name for view in self._views[slots].tolist()],
+            nodes=[view.name for view in views],
             numa_node=np.ascontiguousarray(cells.numa_node),
             cpu=np.ascontiguousarray(np.where(there, np.minimum(cells.free, cells.unused), 0.0)),
             memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account, cells.real), 0.0)),
             groups=np.ascontiguousarray(cells.groups),
+            pages={size: _free_pages(views, cells.numa_node, size) for size in sizes},
         )
 
     def keep(self, candidates: Candidates, weighing: Weighing, answers: Floats) -> None:
@@ -240,3 +242,13 @@ class ColumnStore:
 
 def _blank(slots: int, width: int) -> Floats:
     return np.broadcast_to(EMPTY_NODE[:, None, None], (len(COLUMNS), width, slots)).copy()
+
+
+def _free_pages(views: Sequence[NodeView], numa_nodes: Floats, size: int) -> Floats:
+    return np.array(
+        [
+            [view.bare.free_pages(int(numa_node), size) if numa_node >= 0 else 0 for numa_node in row]
+            for view, row in zip(views, numa_nodes, strict=True)
+        ],
+        dtype=np.float64,
+    ).reshape(numa_nodes.shape)
