@@ -274,8 +274,10 @@ class Cluster:
                 self._nodes.release_gang(gang)
                 self._nodes.give_up(*self._nodes.waiting.of_gang(gang))
 
-    def apply_nodes(self, changes: Changes[NodeRow]) -> None:
-        """Nodes that left the cluster are forgotten; those that the API server never sent are kept."""
+    def apply_nodes(self, changes: Changes[NodeRow]) -> bool:
+        """Nodes that left the cluster are forgotten; those that the API server never sent are kept. Whether pods may go
+        elsewhere from now on, so that what is held for groups is to be planned anew.
+        """
         named = {row.name for row in changes.rows}
         near, found = {row.name: row.near for row in changes.rows}, node_facts(changes.rows)
         with self._lock:
@@ -285,12 +287,15 @@ class Cluster:
             left = dict.fromkeys(name for name in (*self._left, *gone) if name not in named)
             self._left = dict.fromkeys([*left][-MOST_LEFT:])
             cordoned = (self._nodes.cordoned - named - gone) | {row.name for row in changes.rows if row.cordoned}
+            before = self._nodes.cordoned, self._nodes.admission
             self._nodes.cordoned = frozenset(cordoned)
-            self._nodes.admission = self._nodes.admission.after(found, gone)
+            self._nodes.admission = before[1].after(found, gone)
+            elsewhere = before[0] != cordoned or before[1] is not self._nodes.admission
             self._nodes.located(self._nodes.domains.after(near, gone))
             self._nodes.forget(gone)
             self._ledger.forget(gone)
         self.faults.forget(gone)
+        return elsewhere
 
     def reserve(self) -> bool:
         """Plans anew where the groups go whose pods wait, and holds that room: on a thread of its own, which no call

@@ -272,7 +272,8 @@ class Program(SessionCallbacks):
 
     def nodes_changed(self, changes: Changes[NodeRow]) -> None:
         self.gate.nodes(changes)
-        self.cluster.apply_nodes(changes)
+        if self.cluster.apply_nodes(changes):
+            self._reservations.wake()
         self._topologies.nodes_changed(changes)
 
     def groups_changed(self, changes: Changes[GroupRow]) -> None:

@@ -388,6 +388,21 @@ class TestAPoolOfNodes:
         pools.reserve()
         assert (held(pools, "a"), held(pools, "b")) == ({"default/shop": "1: 6000"}, {})
 
+    @pytest.mark.parametrize(
+        ("row", "anew"),
+        [
+            (NodeRow("a", ready=False), False),
+            (NodeRow("a", labels={"pool": "fast"}), True),
+            (NodeRow("a", taints=(Taint("x", "", "NoSchedule"),)), True),
+            (NodeRow("a", cordoned=True), True),
+            (NodeRow("c"), True),
+        ],
+        ids=["ready or not", "a label", "a taint", "cordoned", "another node"],
+    )
+    def test_what_is_held_is_planned_anew_once_pods_may_go_elsewhere(self, pools: Cluster, row: NodeRow, anew):
+        assert pools.apply_nodes(Changes(rows=(row,))) is anew
+        assert not pools.apply_nodes(Changes(rows=(row,))), "it is known"
+
     def test_what_is_to_come_has_its_places_there_for_who_may_go_there(self, pools: Cluster):
         kept = ToldReplicas("default/ReplicaSet/shop", "default/shop", 6, Demand(1000), terms=ONLY_THERE)
         pools.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
