@@ -26,7 +26,9 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSnapshot:
-    """The sandboxes that are ready, and their containers that are created or running; by id."""
+    """The sandboxes that are ready, or of which a container runs on though their pause process has ended, and their
+    containers that are created or running; by id.
+    """
 
     sandboxes: Mapping[str, nri.PodSandbox] = field(default_factory=dict)
     containers: Mapping[str, nri.Container] = field(default_factory=dict)

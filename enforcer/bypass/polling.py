@@ -41,8 +41,9 @@ class RuntimePoller:
         """RuntimeAway when the runtime can't be asked."""
         # Containers first: the sandbox of each is older, so it is in the second list.
         listed = [container for container in self._runtime.containers() if STATES.get(container.state) in LIVE]
-        ready = [sandboxe.id for sandboxe in self._runtime.sandboxes() if sandboxe.state == cri.SANDBOX_READY]
-        self._sandboxes = {key: pod for key in ready if (pod := self._sandbox(key)) is not None}
+        running = {container.pod_sandbox_id for container in listed if container.state == cri.CONTAINER_RUNNING}
+        there = [each.id for each in self._runtime.sandboxes() if each.state == cri.SANDBOX_READY or each.id in running]
+        self._sandboxes = {key: pod for key in there if (pod := self._sandbox(key)) is not None}
         listed = [container for container in listed if container.pod_sandbox_id in self._sandboxes]
         self._containers = {
             container.id: known for container in listed if (known := self._container(container)) is not None

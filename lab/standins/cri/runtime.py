@@ -135,6 +135,12 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
             self._containers[key].status.state = cri.CONTAINER_EXITED
         self._notify(key)
 
+    def end_pause(self, pod: str) -> None:
+        """The sandbox's own process ends; its containers run until the kubelet stops them."""
+        with self._lock:
+            self._sandboxes[pod].state = cri.SANDBOX_NOTREADY
+        self._notify(pod)
+
     def end_pod(self, pod: str) -> None:
         with self._lock:
             for key in [container for container, of in self._sandbox_of.items() if of == pod]:

@@ -45,6 +45,24 @@ def test_what_is_created_or_runs_is_seen_and_what_has_ended_is_not(world: World)
     assert seen.pod_of(seen.containers[running]).annotations == GROUP
 
 
+def test_a_container_that_runs_on_without_its_sandbox_is_there_until_it_ends(world: World) -> None:
+    """It has the CPUs that it has for as long as the kubelet lets it end."""
+    pod = world.runtime.run_pod("m", GROUP)
+    running, ended = world.runtime.run(pod), world.runtime.run(pod)
+    world.runtime.end_pause(pod)
+    world.runtime.end(ended)
+    assert world.poller.poll().containers.keys() == {running}
+    world.runtime.end(running)
+    assert not world.poller.poll().sandboxes
+
+
+def test_what_was_created_in_a_sandbox_that_has_ended_keeps_no_pod(world: World) -> None:
+    pod = world.runtime.run_pod("m", GROUP)
+    world.runtime.create(pod)
+    world.runtime.end_pause(pod)
+    assert not world.poller.poll().sandboxes
+
+
 def test_a_second_look_asks_for_nothing_that_is_known(world: World) -> None:
     world.runtime.run(world.runtime.run_pod("m", GROUP))
     first = world.poller.poll()
