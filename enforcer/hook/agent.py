@@ -433,6 +433,7 @@ class Agent:
         asking = (*ledger.requests.values(), *ledger.narrowed.values()) if changed else ()
         for pod in sorted({request.pod for request in asking if request.namespace in changed}):
             ledger.renew(pod)
+            self.moves.second_best.ask_again()
 
     def deleted(self, uids: Iterable[str]) -> None:
         """The API server does not have these pods any more: their room is free once their containers have ended."""

@@ -42,6 +42,10 @@ class SecondBest:
             waiting = self._waiting()
             self._found = [key for key in self._turn(waiting) if self._better(waiting[key]) is not None]
 
+    def ask_again(self) -> None:
+        """Something else than room has changed: the next look is at all of them."""
+        self._looked_at = None
+
     def improve(self, but: str = "") -> list[nri.ContainerUpdate]:
         """Places them anew, and returns the updates. but: a reservation that has its turn another time."""
         ledger, before = self._ledger, self._ledger.occupancy

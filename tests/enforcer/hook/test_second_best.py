@@ -70,7 +70,10 @@ def test_a_quota_that_is_raised_gives_what_it_has_refused(world: World) -> None:
     world.agent.limited({"shop": Quota(exclusive_cpus=2)})
     comes(world, "own", 3, **OWN)
     assert not world.agent.occupancy.exclusive
+    world.agent.refresh()
     world.agent.limited({})
+    world.agent.refresh()
+    assert world.agent.moves.second_best.found, "though nothing has come or gone"
     passes(world)
     assert len(world.agent.occupancy.exclusive) == 3
 
