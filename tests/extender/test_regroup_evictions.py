@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import Answer, Cut
 from lab.standins.patience import until
 from numakin.kubectl.apiserver import connect
+from numakin.kubectl.commands import regroup
 from numakin.kubectl.evicting import Evicting
 from numakin.kubectl.reach import Direct
 from tests.extender.group_objects import DEFINITION
@@ -193,6 +195,31 @@ def test_a_person_carries_it_out_without_the_pods_saying_so(server: ApiServer, t
         rows = replace(evicting, sleep=rest).carry_out()
     assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
     assert said == ["evicting pod web-3; room for the one in its place is held on NUMA node 0 of n1"]
+
+
+def test_a_person_needs_the_rights_that_the_help_names_and_no_more(server: ApiServer, tmp_path: Path):
+    verbs = re.search(r"create pods/eviction there, and to ([a-z, ]+) AffinityGroups", regroup.EXAMPLES)
+    assert verbs is not None
+    rules = [
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+        {
+            "apiGroups": ["numakin.io"],
+            "resources": ["affinitygroups"],
+            "verbs": re.findall(r"get|list|patch", verbs[1]),
+        },
+    ]
+    with extending(server, tmp_path) as extender:
+        cut(server, extender)
+        evicting = a_person(server, extender, tmp_path, [])
+        config = server.kubeconfig(tmp_path / "person", server.grant("person", rules))
+
+        def rest(_seconds: float) -> None:
+            if leaving(server, "web-3"):
+                replaced(server, "web-3")
+                up(server, "web-3", "n1")
+
+        rows = replace(evicting, api=connect(str(config), ""), sleep=rest).carry_out()
+    assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
 
 
 @pytest.mark.parametrize("carried_out", [False, True])

@@ -25,7 +25,7 @@ examples:
 
 Locality is the share of the group's traffic inside one NUMA node, or of its pairs of pods where no traffic is known.
 
---evict takes the right to create pods/eviction there, and to list and patch AffinityGroups.
+--evict takes the right to create pods/eviction there, and to get, list and patch AffinityGroups.
 
 exit code 1: the group that is named is not cut, or not known; or a pod in an evicted one's place did not come there
 """
