@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -23,6 +23,9 @@ CONNECT_S = 5.0
 READ_S = 30.0
 LARGEST_ANSWER = 256 << 20
 """Bytes. The nodes of a cluster of 5,000 are some 20 MB."""
+
+PAGE = 500
+"""Objects that are asked for at once, as by kubectl: all pods of a large cluster are more than one answer may be."""
 
 AT_ONCE = 16
 """Connections that are kept open."""
@@ -95,6 +98,17 @@ class ApiServer:
             raise Unanswered(f"GET {path}: {answer.status} {answer.why}")
         return answer.json()
 
+    def listed(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[Any]:
+        """The objects of a list, however many, page by page. Unanswered when it is refused."""
+        page = {**(query or {}), "limit": str(PAGE)}
+        while True:
+            answer = self.object(path, page)
+            yield from answer.get("items") or ()
+            rest = (answer.get("metadata") or {}).get("continue")
+            if not rest:
+                return
+            page["continue"] = rest
+
     def request(
         self,
         method: str,
@@ -125,6 +139,8 @@ class ApiServer:
             response.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, BadKubeconfig) as bad:
             raise Unanswered(f"no answer from the API server {self._host}: {_reason(bad)}") from bad
+        if len(content) == LARGEST_ANSWER:
+            raise Unanswered(f"{method} {path}: the answer is larger than {LARGEST_ANSWER >> 20} MiB")
         return Answer(response.status, content)
 
     def open_socket(

@@ -123,7 +123,7 @@ class Evicting:
         """The path of the group's AffinityGroup object. CommandError where there is none."""
         namespace, _, group = self.group.partition("/")
         path = f"/apis/numakin.io/v1alpha1/namespaces/{namespace}/affinitygroups"
-        for each in self.api.object(path).get("items") or ():
+        for each in self.api.listed(path):
             name = each["metadata"]["name"]
             if (each["metadata"].get("annotations") or {}).get(NAMED, name) == group:
                 return f"{path}/{name}"

@@ -73,7 +73,7 @@ class Ran:
 def own_pods(api: ApiServer, namespace: str, name: str) -> list[OwnPod]:
     """By node. Unanswered when they may not be listed."""
     query = {"labelSelector": f"app.kubernetes.io/name={name}"}
-    items = api.object(f"/api/v1/namespaces/{namespace}/pods", query)["items"]
+    items = api.listed(f"/api/v1/namespaces/{namespace}/pods", query)
     own = name.removeprefix("numakin-")
     return sorted((_own(item, own) for item in items), key=lambda pod: (pod.node, pod.name))
 

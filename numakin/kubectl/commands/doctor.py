@@ -132,7 +132,7 @@ def _reports(session: Session) -> Iterator[Finding]:
     if unheard:
         text = f"nothing has come from the enforcers on {_some(unheard)}, which score 0: see the logs of their pods"
         yield Finding(CLUSTER, "report", BAD, text, logs(unheard[0]))
-    nodes = {node["metadata"]["name"] for node in session.api.object("/api/v1/nodes")["items"]}
+    nodes = {node["metadata"]["name"] for node in session.api.listed("/api/v1/nodes")}
     unknown = sorted(nodes.difference(known, unheard))
     if unknown:
         text = f"no enforcer has reported from {_some(unknown)}: they score 0"
@@ -188,7 +188,7 @@ def _scheduler(session: Session) -> Iterator[Finding]:
             CLUSTER, "scheduler", NOTE, text, f"kubectl -n kube-system logs -l {SCHEDULER} | grep -i extender"
         )
     where = "/api/v1/namespaces/kube-system/pods"
-    for pod in session.api.object(where, {"labelSelector": SCHEDULER})["items"]:
+    for pod in session.api.listed(where, {"labelSelector": SCHEDULER}):
         container = pod["spec"]["containers"][0]
         arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
         if not any(argument.startswith("--config") for argument in arguments):

@@ -46,7 +46,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
     enforcers = [pod for pod in own_pods(session.api, session.installed_in, ENFORCER) if pod.running]
     if not enforcers:
         raise CommandError(f"no enforcer runs in namespace {session.installed_in}")
-    pods = [pod for pod in session.api.object("/api/v1/pods")["items"] if _opted_in(pod)]
+    pods = [pod for pod in session.api.listed("/api/v1/pods") if _opted_in(pod)]
     groups = get(session.extender, "/api/v1/groups")["groups"]
     places = {uid: str(place) for group in groups for uid, (_, place) in by_pod(group["members"]).items()}
     nodes = get(session.extender, "/api/v1/nodes")["nodes"]
