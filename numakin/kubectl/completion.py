@@ -14,7 +14,8 @@ from numakin.kubectl.options import parser
 NO_FILES, FILES = 4, 0
 """Cobra's directives: whether the shell offers files where no word is."""
 
-FILE_OPTIONS = ("--filename", "--kubeconfig", "--extender-ca")
+ON_DISK = ("FILE", "DIR")
+"""What help calls a value that is a file's or a folder's name."""
 
 
 def main() -> int:
@@ -36,12 +37,12 @@ def completed(words: Sequence[str]) -> tuple[list[str], int]:
     option = _option(own, before[-1])
     if option is not None and option.nargs is None:
         choices = [str(choice) for choice in option.choices or ()]
-        takes_file = any(name in FILE_OPTIONS for name in option.option_strings)
-        return [word for word in choices if word.startswith(begun)], FILES if takes_file else NO_FILES
+        return [word for word in choices if word.startswith(begun)], FILES if option.metavar in ON_DISK else NO_FILES
     offered = (
         [*_options(own)] if begun.startswith("-") else ["pod"] if chosen == "explain" and before[-1] == chosen else []
     )
-    return [word for word in offered if word.startswith(begun)], NO_FILES
+    named = not begun.startswith("-") and _takes_file(own)
+    return [word for word in offered if word.startswith(begun)], FILES if named else NO_FILES
 
 
 def _commands(program: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -54,6 +55,11 @@ def _commands(program: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
 def _options(of: argparse.ArgumentParser) -> Iterator[str]:
     for action in of._actions:
         yield from (name for name in action.option_strings if name.startswith("--"))
+
+
+def _takes_file(of: argparse.ArgumentParser) -> bool:
+    """Whether what is named without an option is a file."""
+    return any(action.metavar in ON_DISK for action in of._actions if not action.option_strings)
 
 
 def _option(of: argparse.ArgumentParser, name: str) -> argparse.Action | None:

@@ -36,7 +36,7 @@ PORT = "16862"
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
-    own.add_argument("file", type=Path, help="must not exist yet")
+    own.add_argument("file", type=Path, metavar="FILE", help="must not exist yet")
     own.add_argument("--seconds", type=_seconds, default=60, metavar="N", help="(default: %(default)s)")
 
 

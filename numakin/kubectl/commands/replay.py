@@ -39,7 +39,7 @@ GIB_OF_A_CPU = 4
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
-    own.add_argument("file", type=Path, help="that `kubectl numakin record` wrote")
+    own.add_argument("file", type=Path, metavar="FILE", help="that `kubectl numakin record` wrote")
     own.add_argument("--policy", choices=POLICIES, help="in place of the pods' own policy")
     own.add_argument(
         "--machine", type=_shape, metavar="NxC", help="N NUMA nodes with C CPUs each, in place of the recorded"

@@ -15,6 +15,10 @@ CASES = {
     "values": (["map", "-o", ""], {"table", "wide", "json", "yaml"}, ":4"),
     "a value that was begun": (["map", "--output", "j"], {"json"}, ":4"),
     "a file": (["plan", "-f", ""], set(), ":0"),
+    "a file with a token": (["map", "--extender-token", ""], set(), ":0"),
+    "a folder": (["compare", "--sysfs", ""], set(), ":0"),
+    "a recording": (["replay", ""], set(), ":0"),
+    "a recording's options": (["replay", "--p"], {"--policy"}, ":4"),
     "a flag has no value": (["groups", "-A", "--na"], {"--namespace"}, ":4"),
     "nothing": ([], {"map"}, ":4"),
 }
