@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -193,10 +194,23 @@ def each(
                 pod, answer = todo.popleft()
                 _settle(answer, partial(contained, pod))
 
+    _open_as_many(min(at_once, len(pods)))
     for _ in range(min(at_once, len(pods))):
         Thread(target=work, daemon=True).start()
     for pod, answer in zip(pods, answers, strict=True):
         yield pod, answer.result()
+
+
+def _open_as_many(more: int) -> None:
+    """Lets this process have so many more connections, as far as the system allows: 1,024 files, or 256, are what most
+    shells give.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return
+    wanted = soft + more if hard == resource.RLIM_INFINITY else min(soft + more, hard)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _settle(answer: Future[T], work: Callable[[], T]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -206,3 +208,24 @@ def test_a_program_is_started_by_the_cluster_s_proxy_whatever_no_proxy_says(monk
         serving.join(5.0)
     assert asked
     assert asked[0].startswith(b"CONNECT api.example:6443 ")
+
+
+ALL_AT_ONCE = """
+import resource, socket, threading
+from numakin.kubectl.pods import OwnPod, each
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+all_there = threading.Barrier(100)
+
+def ask(pod):
+    with socket.socket():
+        all_there.wait(60)
+
+list(each([OwnPod(str(number), "", True, "enforcer", (), {}) for number in range(100)], ask, 100))
+"""
+
+
+def test_more_pods_are_asked_at_once_than_the_shell_gives_files():
+    """As `record` does on a large cluster."""
+    done = subprocess.run([sys.executable, "-c", ALL_AT_ONCE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
