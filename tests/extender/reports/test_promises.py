@@ -64,6 +64,16 @@ def test_a_binding_reaches_its_enforcer_with_the_place_and_what_nri_does_not_tel
     )
 
 
+def test_a_pod_on_its_nodes_network_is_said_to_be(watching, server):
+    """Runtimes may list a network namespace for it as for any other."""
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    server.create_pod("web-1", annotations={"group.numakin.io": "shop"}, containers=[MAIN], hostNetwork=True)
+    server.bind("web-1", "n1")
+    assert enforcer.next().expect.host_network is True
+
+
 def test_it_comes_whatever_others_of_its_group_ask_for(watching, server):
     """The API server takes any number of pods that ask for as much as a quantity can be."""
     server.create_node("n1")
