@@ -26,7 +26,7 @@ def legible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-class _Console(Console):
+class _LegibleConsole(Console):
     """Obeys nothing that stands in the text, and leaves it to `main` that the reader has gone away."""
 
     def render(
@@ -43,7 +43,7 @@ def console() -> Console:
     """The terminal. Elsewhere there is no colour, and lines are long. Text is shown as it is: the cluster's names, as
     [fd00::5]:80, are no markup.
     """
-    made = _Console(highlight=False, markup=False, emoji=False)
+    made = _LegibleConsole(highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = NO_TERMINAL_COLUMNS
     return made
