@@ -29,7 +29,7 @@ class NodeSet(NamedTuple):
 ANYWHERE = NodeSet()
 
 
-class NodeFacts(NamedTuple):
+class AdmittingNode(NamedTuple):
     """Of a node. at: by its labels' keys, which nodes of one pool share, where in values."""
 
     at: Mapping[str, int]
@@ -46,11 +46,11 @@ class NodeFacts(NamedTuple):
 class Admission:
     """of_node: by the nodes that the API server has sent."""
 
-    of_node: Mapping[str, NodeFacts] = field(default_factory=dict)
+    of_node: Mapping[str, AdmittingNode] = field(default_factory=dict)
     _found: dict[NodeTerms, tuple[NodeSet, frozenset[str]]] = field(default_factory=dict)
     """By terms, and the nodes that have changed since."""
 
-    def after(self, new: Mapping[str, NodeFacts], gone: Iterable[str]) -> Admission:
+    def after(self, new: Mapping[str, AdmittingNode], gone: Iterable[str]) -> Admission:
         """new: by node. Itself where nothing has changed."""
         changed = {name for name, facts in new.items() if facts != self.of_node.get(name)}
         left = self.of_node.keys() & ({*gone} - new.keys())
@@ -82,16 +82,16 @@ class Admission:
         return found
 
 
-_NOTHING = NodeFacts({}, (), ())
+_NOTHING = AdmittingNode({}, (), ())
 
 EVERY_NODE = Admission()
 """Nothing is known of any node."""
 
 
-def node_facts(rows: Iterable[NodeRow]) -> dict[str, NodeFacts]:
+def node_facts(rows: Iterable[NodeRow]) -> dict[str, AdmittingNode]:
     """By node."""
     return {
-        row.name: NodeFacts(
+        row.name: AdmittingNode(
             _positions(tuple(map(intern, row.labels))), tuple(map(intern, row.labels.values())), row.taints
         )
         for row in rows

@@ -48,7 +48,7 @@ class _Toleration(NamedTuple):
         return (self.key, self.value) == (taint.key, taint.value)
 
 
-class _Expression(NamedTuple):
+class _NodeExpression(NamedTuple):
     key: str
     operator: str
     values: tuple[str, ...]
@@ -79,11 +79,11 @@ class _Expression(NamedTuple):
 OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
 
 
-class _Term(NamedTuple):
+class _NodeTerm(NamedTuple):
     """All of it holds; without anything it holds nowhere."""
 
-    by_label: tuple[_Expression, ...]
-    by_field: tuple[_Expression, ...]
+    by_label: tuple[_NodeExpression, ...]
+    by_field: tuple[_NodeExpression, ...]
 
     def holds(self, name: str, labels: Labels) -> bool:
         return bool(self.by_label or self.by_field) and (
@@ -96,7 +96,7 @@ class NodeTerms(NamedTuple):
     """Of pods alike. required: the terms of the node affinity, of which one has to hold; None: it has none."""
 
     selector: frozenset[tuple[str, str]] = frozenset()
-    required: tuple[_Term, ...] | None = None
+    required: tuple[_NodeTerm, ...] | None = None
     tolerations: frozenset[_Toleration] = frozenset()
 
     @classmethod
@@ -125,15 +125,15 @@ class NodeTerms(NamedTuple):
 NO_TERMS = NodeTerms()
 
 
-def _term(term: Object) -> _Term:
-    return _Term(*(tuple(map(_expression, term.get(name) or ())) for name in ("matchExpressions", "matchFields")))
+def _term(term: Object) -> _NodeTerm:
+    return _NodeTerm(*(tuple(map(_expression, term.get(name) or ())) for name in ("matchExpressions", "matchFields")))
 
 
-def _expression(expression: Object) -> _Expression:
+def _expression(expression: Object) -> _NodeExpression:
     operator = _text(expression["operator"])
     if operator not in OPERATORS:
         raise BadTerms(f"no operator is called {operator}")
-    return _Expression(_text(expression["key"]), operator, tuple(map(_text, expression.get("values") or ())))
+    return _NodeExpression(_text(expression["key"]), operator, tuple(map(_text, expression.get("values") or ())))
 
 
 def _toleration(toleration: Object) -> _Toleration:
