@@ -146,6 +146,7 @@ class World:
         self.declared = dict.fromkeys((A, B, C, D), "default/shop")
         self.peers = {A: {B: 10.0}, B: {A: 10.0, C: 1.0}, C: {D: 10.0, B: 1.0}, D: {C: 10.0}}
         self.demands: dict[str, Demand] = {}
+        self.uses: dict[str, int] = {}
         self.nodes: tuple[NodeRow, ...] = ()
         self.terms: dict[str, NodeTerms] = {}
 
@@ -156,6 +157,7 @@ class World:
         known = ClusterTraffic(
             peers=self.peers,
             demands=self.demands,
+            uses=self.uses,
             declared=self.declared,
             replicas={f"default/Deployment/{name}": n for name, n in replicas.items()},
         )
@@ -199,6 +201,16 @@ def test_a_workload_that_was_not_seen_to_talk_has_a_slot_beside_those_of_its_gro
     world.declared[E] = "default/other"
     world.plans(a=1, e=1)
     assert E not in world.known, "of its own group nobody talks"
+
+
+def test_a_slot_has_room_for_what_another_node_has_seen_its_workload_to_use():
+    """It asks for 100m; of the CPUs beside its kin half are free."""
+    world = World()
+    world.slots, world.declared = {"a-0": "1"}, dict.fromkeys((A, C, E), "default/shop")
+    world.demands, world.peers = {E: Demand(cpu_milli=100)}, {A: {C: 10.0}, C: {A: 10.0}}
+    world.uses = {E: 6000}
+    world.plans(a=1, e=1)
+    assert NumaPlace("n1", 1) not in [place for place, _ in world.known[E]]
 
 
 @pytest.mark.parametrize("stranger", ["default/Deployment/0", "default/Deployment/z"])
