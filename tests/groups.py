@@ -15,7 +15,17 @@ LONGEST_FIRST = (
     ("tests/e2e/test_numa_",),
     tuple(
         f"tests/cluster/test_{name}"
-        for name in ("chart", "evictions", "failures", "gangs", "profile", "secured", "strict", "zones")
+        for name in (
+            "chart",
+            "evictions",
+            "failures",
+            "gangs",
+            "profile",
+            "secured",
+            "strict",
+            "unlike_machines",
+            "zones",
+        )
     ),
     ("tests/cluster/",),
     ("tests/enforcer/observe/",),

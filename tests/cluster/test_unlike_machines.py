@@ -11,8 +11,7 @@ import pytest
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
-from tests.cluster.test_updates import replicas, update
-from tests.cluster.workloads import Namespace, member, split
+from tests.cluster.workloads import Namespace, member, replicas, split
 
 pytestmark = pytest.mark.thorough
 
@@ -41,7 +40,7 @@ def test_each_is_on_one_node_and_again_after_an_update_of_all_and_a_drain_of_two
     namespace.cluster.kubectl("apply", "-n", namespace.name, "-f", "-", text=text)
     namespace.until_running(replicas(GROUPS))
     assert split(namespace.pods()) == {}, "as they came"
-    update(namespace, GROUPS, 1)
+    namespace.update(GROUPS, 1)
     assert split(namespace.pods()) == {}, "updated"
     nodes = [node for node, _ in Counter(pod["spec"]["nodeName"] for pod in namespace.pods()).most_common(2)]
     try:

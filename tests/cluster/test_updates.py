@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from typing import Any
 
 import pytest
 
-from tests.cluster.workloads import Deployment, Namespace, deployment, member, split
+from tests.cluster.workloads import Deployment, Namespace, deployment, member, replicas, split
 
 UPDATES = 20
 
@@ -43,29 +41,10 @@ def deploy(namespace: Namespace, groups: list[Deployment]) -> dict[str, float]:
     return reported(namespace)
 
 
-def replicas(groups: list[Deployment]) -> int:
-    return sum(group["spec"]["replicas"] for group in groups)
-
-
 def reported(namespace: Namespace) -> dict[str, float]:
     names = {pod["metadata"]["annotations"]["group.numakin.io"] for pod in namespace.pods()}
     namespace.cluster.until(lambda: localities(namespace).keys() == names, "every pod to be reported, and no other")
     return localities(namespace)
-
-
-def update(namespace: Namespace, groups: list[Deployment], number: int) -> None:
-    """A rolling update of all Deployments at once, until only new pods are there."""
-    change = {"spec": {"template": {"metadata": {"labels": {"update": str(number)}}}}}
-    for group in groups:
-        name = group["metadata"]["name"]
-        namespace.cluster.kubectl("patch", "deployment", name, "-n", namespace.name, "-p", json.dumps(change))
-
-    def done() -> bool:
-        pods: list[dict[str, Any]] = namespace.pods()
-        new = [pod for pod in pods if pod["metadata"]["labels"].get("update") == str(number)]
-        return len(pods) == len(new) == replicas(groups) == namespace.running()
-
-    namespace.cluster.until(done, f"update {number}")
 
 
 @pytest.mark.thorough
@@ -74,7 +53,7 @@ def test_after_each_rolling_update_of_everything_no_group_is_further_apart_than_
     groups = [*GROUPS, *PAIRS]
     before, worse = deploy(namespace, groups), {}
     for number in range(UPDATES):
-        update(namespace, groups, number)
+        namespace.update(groups, number)
         after = reported(namespace)
         worse |= {(number, name): (before[name], now) for name, now in after.items() if now < before[name]}
     assert worse == {}

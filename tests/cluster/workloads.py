@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -44,6 +45,10 @@ def member(name: str, replicas: int, **more: Any) -> Deployment:
     return deployment(name, replicas, annotations={"group.numakin.io": name}, **more)
 
 
+def replicas(groups: Iterable[Deployment]) -> int:
+    return sum(group["spec"]["replicas"] for group in groups)
+
+
 class Namespace:
     """Pods of one test, all gone at its end."""
 
@@ -56,6 +61,21 @@ class Namespace:
     def deploy(self, *deployments: Deployment) -> None:
         for each in deployments:
             self.cluster.plane.api.request("POST", f"/apis/apps/v1/namespaces/{self.name}/deployments", None, each)
+
+    def update(self, groups: Sequence[Deployment], number: int) -> None:
+        """A rolling update of all Deployments at once, until only new pods are there."""
+        change = {"spec": {"template": {"metadata": {"labels": {"update": str(number)}}}}}
+        for group in groups:
+            self.cluster.kubectl(
+                "patch", "deployment", group["metadata"]["name"], "-n", self.name, "-p", json.dumps(change)
+            )
+
+        def done() -> bool:
+            pods = self.pods()
+            new = [pod for pod in pods if pod["metadata"]["labels"].get("update") == str(number)]
+            return len(pods) == len(new) == replicas(groups) == self.running()
+
+        self.cluster.until(done, f"update {number}")
 
     def permit(self, client: str, server: str) -> None:
         """A NetworkPolicy by which the pods of one Deployment, and no others, may talk to those of the other."""
