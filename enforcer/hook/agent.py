@@ -431,8 +431,10 @@ class Agent:
         ledger.demands.quotas = quotas
         changed = {name for name in {*before, *quotas} if before.get(name) != quotas.get(name)}
         asking = (*ledger.requests.values(), *ledger.narrowed.values()) if changed else ()
-        for pod in sorted({request.pod for request in asking if request.namespace in changed}):
-            ledger.renew(pod)
+        uids = sorted({request.pod for request in asking if request.namespace in changed})
+        for uid in uids:
+            ledger.renew(uid)
+        if uids:
             self.moves.second_best.ask_again()
 
     def deleted(self, uids: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from enforcer.hook.decision_records import DecisionRecords
 from enforcer.hook.facts import pods
-from enforcer.hook.facts.demands import Demands, unmanaged_demand
+from enforcer.hook.facts.demands import Demands, isolated_of, unmanaged_demand
 from enforcer.hook.facts.devices import PodDevices
 from enforcer.hook.facts.local_containers import LocalContainers
 from enforcer.hook.facts.node_facts import NodeFacts
@@ -286,7 +286,6 @@ class Ledger:
         exclusive = self.occupancy.exclusive
         around = cpus | exclusive if cpus and moved else cpus  # those it has been kept off
         homes = (machine.nodes_of(around) if around else NumaSet()) or machine.cpu_nodes
-        isolated = cpus - machine.cpus if not machine.cpus <= cpus else CpuSet()
         demand = unmanaged_demand(machine, container.linux.resources, cpus)
         reservation = Reservation(container.id, pod.uid, "", homes, demand)
         allocation = Allocation(
@@ -295,7 +294,7 @@ class Ledger:
             pod.uid,
             container.id,
             CpuSet() if machine.cpus <= cpus else cpus if moved else cpus - exclusive,  # `settle` gives it the others
-            externally_managed=claim is not None or bool(isolated),
+            externally_managed=claim is not None or bool(isolated_of(machine, cpus)),
         )
         self.occupancy = self.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}

@@ -39,6 +39,9 @@ HOST = "kubernetes.io/hostname"
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON, or JSON of another shape, or nested too deeply."""
+
 _NOTHING: Mapping[str, str] = {}
 
 _Amounts = dict[str, str | int | float]
@@ -391,7 +394,9 @@ def _apart(spec: PodSpec, labels: Mapping[str, str]) -> frozenset[tuple[str, str
     if len(terms) + len(spreads) != 1 or _own_terms(spec, but_apart=True):
         return frozenset()
     if terms:
-        return _by_host(terms[0])
+        (term,) = terms
+        more = term.namespaces or term.mismatch_label_keys or _given_raw(term.namespace_selector)
+        return frozenset() if more else _by_host(term)
     apart = frozenset() if bytes(spreads[0].max_skew) != b"1" else _by_host(spreads[0])
     return apart if apart <= labels.items() else frozenset()
 
@@ -399,10 +404,7 @@ def _apart(spec: PodSpec, labels: Mapping[str, str]) -> frozenset[tuple[str, str
 def _by_host(rule: _Term | _Spread) -> frozenset[tuple[str, str]]:
     """The labels of those that it keeps from this pod's host; empty where it says more, or something else."""
     selector = rule.label_selector or _TermSelector()
-    more = [selector.match_expressions, rule.match_label_keys]
-    if isinstance(rule, _Term):
-        more += [rule.namespaces, rule.mismatch_label_keys]
-    if rule.topology_key != HOST or any(more) or (isinstance(rule, _Term) and _given_raw(rule.namespace_selector)):
+    if rule.topology_key != HOST or selector.match_expressions or rule.match_label_keys:
         return frozenset()
     return frozenset((intern(key), intern(value)) for key, value in (selector.match_labels or _NOTHING).items())
 
@@ -415,7 +417,7 @@ def _spreads(spec: PodSpec) -> list[_Spread]:
 def _read_terms(texts: Sequence[bytes]) -> NodeTerms | None:
     try:
         return NodeTerms.of(*map(msgspec.json.decode, texts))
-    except (BadTerms, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (BadTerms, *UNREADABLE):
         return None
 
 

@@ -11,7 +11,17 @@ import msgspec
 import structlog
 
 from extender.kube.api import ApiError
-from extender.kube.rows import Metadata, NodeObject, PodObject, PodRows, ServiceObject, node_row, service_row, uid_of
+from extender.kube.rows import (
+    UNREADABLE,
+    Metadata,
+    NodeObject,
+    PodObject,
+    PodRows,
+    ServiceObject,
+    node_row,
+    service_row,
+    uid_of,
+)
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 
 LARGEST_FRAME = 16 * 1024 * 1024
@@ -19,10 +29,6 @@ LARGEST_FRAME = 16 * 1024 * 1024
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")
-
-
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are no JSON, or JSON of another shape, or nested too deeply."""
 
 
 NO_QUERY: Mapping[str, str] = {}

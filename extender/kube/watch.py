@@ -27,7 +27,8 @@ import structlog
 import urllib3
 
 from extender.kube.api import Api, ApiError, Unreachable
-from extender.kube.stream import UNREADABLE, BadFrame, Lines, Page, Resource, Row, reduce
+from extender.kube.rows import UNREADABLE
+from extender.kube.stream import BadFrame, Lines, Page, Resource, Row, reduce
 from extender.state.pods import Changes
 from numakin.process.threads import Backoff, Threads
 

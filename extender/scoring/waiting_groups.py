@@ -55,15 +55,6 @@ class PlannedGroups(NamedTuple):
         return PlannedGroups({**self.places, **still}, to_come)
 
 
-class _Leaving(NamedTuple):
-    """One that is about to come again, as a `Pod`. terms: what it says of nodes."""
-
-    uid: str
-    workload: str
-    asks: CpuAndMemory
-    terms: NodeTerms
-
-
 @dataclass(frozen=True, slots=True)
 class WaitingGroups:
     """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
@@ -83,7 +74,7 @@ class WaitingGroups:
     kinds: Mapping[str, Mapping[str, Sequence[PodKind]]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
-    leaving: Mapping[str, Sequence[_Leaving]]
+    leaving: Mapping[str, Sequence[tuple[Pod, NodeTerms]]]
     sizes: Mapping[str, int]
     to_come: Mapping[str, Sequence[ToldReplicas]]
     barred: Mapping[str, frozenset[str]]
@@ -145,7 +136,7 @@ class WaitingGroups:
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
             leaving={
                 group: [
-                    _Leaving(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand), row.terms)
+                    (Pod(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand)), row.terms)
                     for there in nodes.members_on(nodes.cordoned, group)
                     if (row := rows.get(there.pod)) is not None and row.comes_again
                 ]
@@ -264,7 +255,7 @@ class WaitingGroups:
             for uid, pod in free
             if not pod.holds_nothing
         ]
-        leaving = (Pod(*gone[:3], where(gone.terms)) for gone in self.leaving[group])
+        leaving = (pod._replace(where=where(terms)) for pod, terms in self.leaving[group])
         later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
         unsure = [self._asks(pod) for _, pod in free if pod.holds_nothing]
         created = self.totals[group] + len(to_come)

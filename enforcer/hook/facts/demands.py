@@ -346,5 +346,11 @@ def unmanaged_demand(machine: Machine, resources: nri.LinuxResources, cpus: CpuS
     """What a container takes that has not opted in. What it really uses of memory and hugepages is missing from what is
     free; isolated CPUs are no other's. cpus: those that it has; empty: all.
     """
-    demand, isolated = pods.demand_of(resources), CpuSet() if machine.cpus <= cpus else cpus - machine.cpus
-    return replace(demand, cpu_milli=max(0, demand.cpu_milli - 1000 * len(isolated)), memory=0, hugepages={})
+    demand = pods.demand_of(resources)
+    cpu_milli = max(0, demand.cpu_milli - 1000 * len(isolated_of(machine, cpus)))
+    return replace(demand, cpu_milli=cpu_milli, memory=0, hugepages={})
+
+
+def isolated_of(machine: Machine, cpus: CpuSet) -> CpuSet:
+    """Those of a container's CPUs that the kernel keeps for whoever names them; none where it has them all."""
+    return CpuSet() if machine.cpus <= cpus else cpus - machine.cpus
