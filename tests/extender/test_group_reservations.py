@@ -21,7 +21,7 @@ from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
-from numakin.placement.model.node_terms import NodeTerms, Taint
+from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 from tests.clock import Clock
 from tests.extender.machines import TAINTED, pod
@@ -536,8 +536,14 @@ def test_with_nothing_to_hold_for_no_room_is_held(clock: Clock):
     assert held(cluster, "a") == {}
 
 
+POOLS = ("east", "west")
+TERMS = {"": NO_TERMS} | {pool: NodeTerms.of({"pool": pool}, None, None) for pool in POOLS}
+
+
 class Holds(RuleBasedStateMachine):
-    """Groups come, are asked about, are bound and go, in any order, while time passes and nodes report."""
+    """Groups come, are asked about, are bound and go, in any order, while time passes and nodes report, and go from one
+    pool to another. Some pods are of one pool, and of some their controller says before that they will come.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -545,16 +551,46 @@ class Holds(RuleBasedStateMachine):
         self.cluster = Cluster(Settings(report_timeout=1e9, hold=30), self.clock)
         self.rows: dict[str, PodRow] = {}
         self.made = 0
-        for node in ("a", "b", "c"):
+        self.pools: dict[str, str] = {}
+        for node, pool in zip("abc", ("", *POOLS), strict=True):
             self.report(node)
+            self.change_pool(node, pool)
 
     @rule(group=st.sampled_from("xyz"), count=st.integers(1, 5), cpu=st.sampled_from(["500m", "1", "3", "9"]),
-          gated=st.booleans(), priority=st.sampled_from([0, 0, 5]))  # fmt: skip
-    def create(self, group, count, cpu, gated, priority):
+          gated=st.booleans(), priority=st.sampled_from([0, 0, 5]), pool=st.sampled_from(["", *POOLS]))  # fmt: skip
+    def create(self, group, count, cpu, gated, priority, pool):
         rows = of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority)
-        self.made += count
+        self.come(saying(TERMS[pool], owned(rows)))
+
+    def come(self, rows):
+        self.made += len(rows)
         self.rows |= {row.uid: row for row in rows}
         self.cluster.apply_pods(Changes(rows=tuple(rows)))
+        self.each_may_go_where_it_is_planned(row.uid for row in rows)
+
+    @rule(group=st.sampled_from("xyz"), count=st.integers(0, 20), pool=st.sampled_from(["", *POOLS]))
+    def tell_replicas(self, group, count, pool):
+        """Of all that is kept, those created included."""
+        kept = ToldReplicas("default/ReplicaSet/shop", f"default/{group}", count, Demand(1000), True, TERMS[pool])
+        self.cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+
+    @rule(group=st.sampled_from("xyz"), pool=st.sampled_from(["", *POOLS]))
+    def create_as_planned(self, group, pool):
+        """A replica, just after `reserve`."""
+        self.reserve()
+        self.come(saying(TERMS[pool], owned(of_group(group, 1, first=self.made))))
+
+    @rule(node=st.sampled_from("abc"), pool=st.sampled_from(["", *POOLS]))
+    def change_pool(self, node, pool):
+        self.pools[node] = pool
+        self.cluster.apply_nodes(Changes(rows=(NodeRow(node, labels={"pool": pool} if pool else {}),)))
+
+    def each_may_go_where_it_is_planned(self, uids):
+        holds = self.cluster._nodes.group_holds
+        for uid in uids:
+            if (place := holds.place(uid)) is not None:
+                said = dict(self.rows[uid].terms.selector).get("pool", "")
+                assert said in ("", self.pools[place.node]), f"{uid} of pool {said} is planned on {place.node}"
 
     @precondition(lambda self: self.rows)
     @rule(data=st.data(), names=st.sampled_from(["abc", "ab", "c"]))
@@ -582,6 +618,7 @@ class Holds(RuleBasedStateMachine):
     @rule()
     def reserve(self):
         self.cluster.reserve()
+        self.each_may_go_where_it_is_planned(self.rows)
 
     @rule(node=st.sampled_from("abc"))
     def report(self, node):
