@@ -449,9 +449,16 @@ class Ledger:
         return above is not None and above[1] <= named
 
     def memory_back(self, container: str) -> list[nri.ContainerUpdate]:
-        """All of it, where we have bound it, for one whose CPUs another owner takes over: nobody would open it then."""
-        held = self.occupancy.allocations.get(container)
-        return [pods.update(container, CpuSet(), self.machine.all_mems)] if held is not None and held.mems else []
+        """All of it, where we have bound it, for one whose CPUs another owner takes over: nobody would open it then. Also
+        where it was open for us, and its cgroup has not got that yet.
+        """
+        held, resident = self.occupancy.allocations.get(container), self.residents.now().get(container)
+        if held is None:
+            return []
+        path = resident.cgroups_path if resident is not None else ""
+        now = self.node.cpuset_now(path) if path else None
+        bound = held.mems or (now is not None and self.mems_due(container, path, now[1]))
+        return [pods.update(container, CpuSet(), self.machine.all_mems)] if bound else []
 
     def updates_since(self, before: Occupancy) -> list[nri.ContainerUpdate]:
         """Updates for containers of then whose allocation is another now. What became open is named in full: an empty

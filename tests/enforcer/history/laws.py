@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from numakin.placement.decide import memory
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.optin.quotas import UNLIMITED
 from numakin.placement.state import pools
 from tests.enforcer.history.truth import NAMESPACES, Truth
 
@@ -94,9 +95,14 @@ def exclusive_is_exclusive(truth: Truth) -> None:
 
 
 def no_namespace_is_over_its_quota(truth: Truth) -> None:
-    for namespace in NAMESPACES if truth.limit is not None else ():
+    """Its own, else the node's. Who had more when an operator set a lower one gets no more."""
+    for namespace in NAMESPACES:
         own = {own for key, own in truth.said.items() if truth.live[key].pod.namespace == namespace}
-        assert sum(map(len, own)) <= truth.limit, f"{namespace} has {own}"
+        count, quota = sum(map(len, own)), truth.quotas.get(namespace, UNLIMITED).exclusive_cpus
+        limit = truth.limit if quota is None else quota
+        if limit is not None:
+            assert count <= max(limit, truth.had[namespace]), f"{namespace} has {own}, and may have {limit}"
+        truth.had[namespace] = count
 
 
 def no_pod_has_more_than_its_budget(truth: Truth) -> None:

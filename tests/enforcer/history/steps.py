@@ -12,6 +12,7 @@ from enforcer.hook import relief as relief_rounds
 from numakin.placement.decide import relief
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand, PodBudget
+from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
@@ -397,6 +398,35 @@ class History(Truth):
             self._synchronize()
         self._answered()
 
+    def an_operator_sets_a_quota(self) -> None:
+        self._set_quota(self.draw.choice(NAMESPACES), self.draw.choice((None, 0, 2, 4)))
+
+    def _set_quota(self, namespace: str, most: int | None) -> None:
+        """No CPU changes by it."""
+        self.quotas = {**self.quotas, namespace: Quota(most)}
+        agent = self.node.agent
+        if agent is None:
+            return
+        before = agent.occupancy.allocations
+        agent.limited(self.quotas)
+        assert agent.occupancy.allocations == before
+        if self.node.attached:
+            self._answered()
+
+    def a_quota_is_taken_away_from_who_waits_for_cpus(self) -> None:
+        """Then there is room."""
+        if not self.node.attached or self.released:
+            return
+        placed = self.live.keys() & self.node.agent.occupancy.allocations.keys()
+        has_none = [key for key in sorted(placed) if self.live[key].ours and self._shares_instead(key)]
+        others = {living.pod.uid for key, living in self.live.items() if key not in has_none}
+        if not has_none or not others:
+            return
+        self._set_quota(self.live[self.draw.choice(has_none)].pod.namespace, 0)
+        for key in [key for key, living in self.live.items() if living.pod.uid in others]:
+            self._stop(key)
+        self.time_passes()
+
     def what_a_workload_uses_is_learned(self) -> None:
         """No CPU changes by it."""
         sandbox = self._a_pod()
@@ -594,6 +624,7 @@ class History(Truth):
             if self._often(0.2):
                 self.node.reserved = self._some_reserved(self.node.machine.cpus)
             self.node.start(joined=False)
+            self.node.agent.limited(self.quotas)  # the observer has them from the extender
         self._synchronize(lost=self._often(0.2))
 
     def all_was_told_and_one_restarts(self) -> None:
@@ -663,6 +694,8 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1.5, History.the_enforcer_is_killed),
         (5, History.the_enforcer_starts),
         (4, History.all_was_told_and_one_restarts),
+        (1, History.an_operator_sets_a_quota),
+        (4, History.a_quota_is_taken_away_from_who_waits_for_cpus),
         (1, History.what_a_workload_uses_is_learned),
         (3, History.cpus_turn_hot_or_cool),
         (1, History.a_container_ends_and_the_answer_is_not_carried_out),

@@ -15,6 +15,7 @@ from typing import Self
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
+from numakin.placement.optin.quotas import Quota
 from numakin.placement.state import pools
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
@@ -111,7 +112,8 @@ class Truth:
     resized_by_events: uids of pods of whose resize the enforcer has the runtime's word, which beats the extender's.
     not_listed: uids of pods of which a container's creation was under way when an enforcer came. homes: the NUMA nodes
     that members who share CPUs were last written down to be on. devices: by resource, how many the kubelet said to be
-    free since the enforcer's start. now: seconds.
+    free since the enforcer's start. now: seconds. quotas: as operators have set them last. had: the CPUs that each
+    namespace's containers had for themselves when that was looked at last.
     """
 
     def __init__(self, seed: int) -> None:
@@ -139,6 +141,8 @@ class Truth:
             limited=True,
         )
         self.count = 0
+        self.quotas: dict[str, Quota] = {}
+        self.had = dict.fromkeys(NAMESPACES, 0)
         self.pods: dict[str, nri.PodSandbox] = {}
         self.live: dict[str, Living] = {}
         self.failed = Failed()
@@ -177,14 +181,21 @@ class Truth:
         listed = sorted(self.live.keys() - self.unheard())
         return self.draw.choice(listed) if listed else ""
 
+    def _shares_instead(self, key: str) -> bool:
+        """Whether it asks for CPUs of its own, and has none."""
+        return "exclusive" in self.live[key].wish("cpus") and not self.node.agent.occupancy.allocations[key].exclusive
+
     def _is_second_best(self, key: str) -> bool:
         """Whether a member has less than it asked for, or is on more NUMA nodes than one, or is not narrowed yet."""
         occupancy, living = self.node.agent.occupancy, self.live[key]
         allocation = occupancy.allocations[key]
         if not living.ours:
             return living.uncertain or (living.limit is not None and allocation.externally_managed)
-        shares = "exclusive" in living.wish("cpus") and not allocation.exclusive
-        return shares or not allocation.placed or len(occupancy.reservations[allocation.reservation].numa_nodes) > 1
+        return (
+            self._shares_instead(key)
+            or not allocation.placed
+            or len(occupancy.reservations[allocation.reservation].numa_nodes) > 1
+        )
 
     def _is_managed(self, key: str) -> bool:
         """Whether the enforcer takes another owner to set its cpuset."""

@@ -282,6 +282,17 @@ def test_memory_that_we_have_bound_is_open_once_another_owner_takes_over(world: 
     assert world.mems("a") == has, "the rest is the other owner's word"
 
 
+def test_so_is_memory_whose_opening_the_runtime_has_not_carried_out_by_then(world: World) -> None:
+    sandbox, mine = member("a", memory="bind"), container("a")
+    world.create(sandbox, mine)
+    world.agent.update_container(sandbox, mine, container("a", memory=20 * GIB).linux.resources)
+    assert world.mems("a") == "0"
+    written = nri.LinuxResources(cpu=nri.LinuxCPU(cpus="0-15"))
+    world.apply(world.agent.update_container(sandbox, mine, written))
+    assert world.agent.occupancy.allocations["a"].externally_managed
+    assert world.mems("a") == "0-1"
+
+
 def test_memory_that_was_opened_while_a_container_was_starting_is_open_after_its_start(world: World) -> None:
     """The runtime starts it with what it was created with."""
     sandbox, mine = member("a", memory="bind"), container("a")
