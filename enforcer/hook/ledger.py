@@ -449,8 +449,8 @@ class Ledger:
         return above is not None and above[1] <= named
 
     def memory_back(self, container: str) -> list[nri.ContainerUpdate]:
-        """All of it, where we have bound it, for one whose CPUs another owner takes over: nobody would open it then. Also
-        where it was open for us, and its cgroup has not got that yet.
+        """All of it, for one whose CPUs another owner takes over: nobody would open it then. Where we have bound it, or
+        have opened it and its cgroup has not got that yet.
         """
         held, resident = self.occupancy.allocations.get(container), self.residents.now().get(container)
         if held is None:

@@ -16,7 +16,7 @@ While a domain is hot, members are let out to the next wider set that has CPU to
 the nearest NUMA nodes, the machine. What they want is what they use and, where the kernel says so, wait for. As many go
 as it takes until those who stay have their fair part: no more than nine tenths of the domain or, where the wider set is
 full as well, what each CPU of both has to carry. Who has least of his kin there goes first. Of fewer than four CPUs all
-go.
+go, also where they alone would not fill them: to share so few with others costs more than kin bring.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def way_out(
 ) -> WayOut | None:
     """The next wider set that has CPU to spare. every: all domains, of now as `domain` is."""
     shared = machine.cpus - occupancy.exclusive - occupancy.reserved
-    unequal = _squeezed(domain, readings) or crowded_out(domain, readings)
+    unequal = len(domain.pool) < FEW_CPUS or _squeezed(domain, readings) or crowded_out(domain, readings)
     for wider in wider_sets(machine, occupancy, domain):
         around = machine.cpus_of(wider) - domain.cpus
         others = around & shared

@@ -624,6 +624,7 @@ class History(Truth):
             if self._often(0.2):
                 self.node.reserved = self._some_reserved(self.node.machine.cpus)
             self.node.start(joined=False)
+            assert self.node.agent is not None
             self.node.agent.limited(self.quotas)  # the observer has them from the extender
         self._synchronize(lost=self._often(0.2))
 

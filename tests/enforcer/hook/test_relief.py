@@ -86,6 +86,29 @@ def test_where_few_cpus_are_shared_all_leave(node: BusyNode) -> None:
     assert node.out() == set(names)
 
 
+def test_where_few_cpus_are_shared_they_leave_also_when_others_fill_all_cpus(node: BusyNode) -> None:
+    """Of three CPUs two members need a tenth. They wait behind a stranger's threads there, as they would anywhere, and
+    have fewer CPUs to go to than without numakin.
+    """
+    names = members(node, 2)
+    node.create("own", 2, cpus="exclusive", group="web")
+    node.create("batch")
+    wants = busy(names, 0.15) | {"batch": (16, 1.0)}
+    node.work(wants, 3)
+    assert node.out() == set(names)
+    node.work(wants, MINUTE)
+    assert node.out() == set(names)
+    node.work(busy(names, 0.15), MINUTE)
+    assert node.out() == set()
+
+
+def test_of_more_cpus_they_stay_then(node: BusyNode) -> None:
+    names = members(node, 2)
+    node.create("batch")
+    node.work(busy(names, 0.15) | {"batch": (20, 1.0)}, MINUTE)
+    assert node.out() == set()
+
+
 def test_one_burst_of_five_seconds_lets_nobody_out(node: BusyNode) -> None:
     names = members(node, 10)
     node.work(busy(names), 1)
