@@ -14,7 +14,7 @@ from extender.planning.group_planner import Plans
 from extender.planning.packing import Coming, Pod, Pulls, pack
 from extender.planning.pieces import Piece, pieces
 from extender.scoring.node_table import NodeTable
-from extender.scoring.waiting_members import WaitingPod
+from extender.scoring.waiting_members import WaitingPod, waiting_pod
 from extender.settings import Settings
 from extender.state.admission import ANYWHERE, Admission
 from extender.state.apart import NO_KIND, PodKind
@@ -23,7 +23,6 @@ from extender.state.node_domains import NodeDomains
 from extender.state.pods import PodRow
 from extender.state.told_groups import ToldReplicas, ToldSizes
 from numakin.placement.model.demand import Demand, counted
-from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_LATER = 500
@@ -60,7 +59,7 @@ class WaitingGroups:
     """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
     tried: where those would be whose gangs are being tried, by uid: for their own group they are there.
     members: by group how many are on each NUMA node that they will stay on, and totals: in all. kinds: of those of
-    which some share no node, with whom the members on each node may share it. leaving: what each of those asks for that
+    which some share no node, with whom the members on each node may share it. leaving: by uid, what those ask for that
     are on cordoned nodes, and about to come again. nodes: where each group has members, at all. sizes: of groups, as
     their pods or others say. to_come: of groups, what is not created yet. held: the room that other holds have. before:
     where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created
@@ -74,7 +73,7 @@ class WaitingGroups:
     kinds: Mapping[str, Mapping[str, Sequence[PodKind]]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
-    leaving: Mapping[str, Sequence[tuple[Pod, NodeTerms]]]
+    leaving: Mapping[str, Mapping[str, WaitingPod]]
     sizes: Mapping[str, int]
     to_come: Mapping[str, Sequence[ToldReplicas]]
     barred: Mapping[str, frozenset[str]]
@@ -116,8 +115,10 @@ class WaitingGroups:
         tried = {uid: place for uid, place in nodes.tried().items() if uid in pods and not pods[uid].holds_nothing}
         apart = {pod.group for pod in pods.values() if pod.kind.apart}
         to_come = {group: list(nodes.to_come.of(group)) for group in groups}
+        leaving = {group: _leaving(nodes, group, rows) for group in groups}
         asked = chain(
-            (pod.demand for pod in pods.values()), (each.demand for each in chain.from_iterable(to_come.values()))
+            (pod.demand for pod in chain(pods.values(), *(gone.values() for gone in leaving.values()))),
+            (each.demand for each in chain.from_iterable(to_come.values())),
         )
         sizes = {size for demand in asked for size in demand.hugepages}
         members = {group: nodes.members_by_place(group) for group in groups}
@@ -134,14 +135,7 @@ class WaitingGroups:
             totals=totals,
             kinds={group: _kinds(nodes, group, tried, rows) for group in groups & apart},
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
-            leaving={
-                group: [
-                    (Pod(f"{there.key} again", nodes.locations.workload(there.pod), _room(there.demand)), row.terms)
-                    for there in nodes.members_on(nodes.cordoned, group)
-                    if (row := rows.get(there.pod)) is not None and row.comes_again
-                ]
-                for group in groups
-            },
+            leaving=leaving,
             sizes=_sizes(pods.values(), nodes.told),
             to_come=to_come,
             grow=holds.growing(now),
@@ -249,13 +243,8 @@ class WaitingGroups:
             return None  # which NUMA nodes the devices are near to leads
         if known and len(here) > 1:
             return None  # who its kin are, and where, is known better than by how many there are
-        where = self.admission.where
-        ready = [
-            Pod(uid, pod.workload, self._asks(pod), where(pod.terms), _pages(pod.demand))
-            for uid, pod in free
-            if not pod.holds_nothing
-        ]
-        leaving = (pod._replace(where=where(terms)) for pod, terms in self.leaving[group])
+        ready = [self._pod(uid, pod) for uid, pod in free if not pod.holds_nothing]
+        leaving = (self._pod(f"{uid} again", pod) for uid, pod in self.leaving[group].items())
         later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
         unsure = [self._asks(pod) for _, pod in free if pod.holds_nothing]
         created = self.totals[group] + len(to_come)
@@ -275,8 +264,18 @@ class WaitingGroups:
             for number in range(each.count if each.anywhere else 0):
                 yield Pod(f"{each.workload} to come {number}", each.workload, asks, where, _pages(each.demand))
 
+    def _pod(self, uid: str, pod: WaitingPod) -> Pod:
+        return Pod(uid, pod.workload, self._asks(pod), self.admission.where(pod.terms), _pages(pod.demand))
+
     def _asks(self, pod: WaitingPod) -> CpuAndMemory:
         return _room(pod.expected(self.uses))
+
+
+def _leaving(nodes: NodeTable, group: str, rows: Mapping[str, PodRow]) -> dict[str, WaitingPod]:
+    """As the pods that come in their place will be."""
+    there = {member.pod: rows[member.pod] for member in nodes.members_on(nodes.cordoned, group) if member.pod in rows}
+    found = {uid: waiting_pod(row) for uid, row in there.items() if row.comes_again}
+    return {uid: pod for uid, pod in found.items() if pod is not None}
 
 
 def _kinds(

@@ -147,16 +147,23 @@ class WaitingMembers:
         return copied
 
     def _add(self, row: PodRow) -> None:
-        try:
-            opt_in = next(iter(opt_ins(row).values()), None)
-            demand = taken_demand(row)
-        except PlacementError:
+        pod = waiting_pod(row)
+        if pod is None:
             return
-        if opt_in is None or not opt_in.group:
-            return
-        terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
-        pod = WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms)
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1
         self.changes[pod.group] += 1
         self.created[pod.group] += 1
+
+
+def waiting_pod(row: PodRow) -> WaitingPod | None:
+    """None where it names no group, or its demand can't be read."""
+    try:
+        opt_in = next(iter(opt_ins(row).values()), None)
+        demand = taken_demand(row)
+    except PlacementError:
+        return None
+    if opt_in is None or not opt_in.group:
+        return None
+    terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
+    return WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms)

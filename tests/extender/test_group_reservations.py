@@ -22,6 +22,7 @@ from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
+from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 from tests.clock import Clock
 from tests.extender.machines import TAINTED, pod
@@ -226,19 +227,21 @@ def with_pages(rows: list[PodRow], amount: str) -> list[PodRow]:
     ]
 
 
+def with_free_pages(*mib: int) -> Machine:
+    """By NUMA node."""
+    nodes = (
+        replace(node, hugepages={2 * MIB: free * MIB}) for node, free in zip(machine().numa_nodes, mib, strict=True)
+    )
+    return replace(machine(), numa_nodes=tuple(nodes))
+
+
 class TestHugepages:
     """a: 6 CPUs free beside 1 GiB in hugepages, and 8 without any. b: 7 beside 4 GiB, and 8 without any."""
 
     @pytest.fixture
     def paged(self, cluster: Cluster) -> Cluster:
         for node, there, pages in (("a", other(1, 2000), (0, 1024)), ("b", other(0, 1000), (4096, 0))):
-            cluster.connected(node)
-            homes = tuple(
-                replace(numa_node, hugepages={2 * MIB: free * MIB})
-                for numa_node, free in zip(machine().numa_nodes, pages, strict=True)
-            )
-            view = NodeView(node, "session", "1", replace(machine(), numa_nodes=homes))
-            cluster.reported(view, Report(1, 0, fingerprint([there], []), (there,)))
+            tell(cluster, node, there, of=with_free_pages(*pages))
         return cluster
 
     @pytest.mark.parametrize(("amount", "node", "home"), [("100Mi", "a", "1"), ("512Mi", "b", "0")])
@@ -477,6 +480,23 @@ class TestADrain:
         created(drained, clock, again)
         assert (held(drained, "b"), held(drained, "c")) == ({"default/shop": "0: 1000"}, {})
         assert asked(drained, again, "b", "c") == "b", "though no kin are there, and those on a are many"
+
+    @pytest.mark.parametrize(
+        ("asks", "pages"),
+        [({"cpus": "exclusive", "cpu": "1500m"}, "0"), ({"cpu": "500m"}, "512Mi")],
+        ids=["whole CPUs", "hugepages"],
+    )
+    def test_they_come_again_as_what_they_are(self, cluster: Cluster, clock: Clock, asks: dict[str, str], pages: str):
+        """On c there is room for what three of them request, and not for what they take."""
+        rows = with_pages(owned(of_group("shop", 3, node="a", **asks)), pages)
+        told = [reservation(row.uid, "1", milli=row.demand.cpu_milli) for row in rows[:2]]
+        tell(cluster, "a", *told)
+        tell(cluster, "b", of=with_free_pages(4096, 0))
+        tell(cluster, "c", other(0, 3000), other(1, 8000), of=with_free_pages(1024, 0))
+        cluster.apply_pods(Changes(rows=tuple(rows[:2]), whole=True))
+        cluster.apply_nodes(Changes(rows=(NodeRow("a", cordoned=True), NodeRow("b"), NodeRow("c"))))
+        created(cluster, clock, replace(rows[2], node=""))
+        assert ({*held(cluster, "b")}, held(cluster, "c")) == ({"default/shop"}, {})
 
     def test_members_that_no_controller_makes_again_do_not_count(self, drained: Cluster, clock: Clock):
         drained.apply_pods(Changes(rows=tuple(of_group("shop", 4, node="a"))))
