@@ -159,7 +159,7 @@ def _window(reading: Reading, attribution: Attribution, edges: Iterable[Edge], s
     return Window(
         seconds=reading.seconds,
         flows=tuple(flow for edge in edges if (flow := _flow(edge)) is not None),
-        scale=reading.seconds / reading.seconds_on if reading.scaled and reading.seconds_on else 1.0,
+        scale=reading.scale,
         unattributed_bytes=int(sum(amount.bytes for amount in attribution.unattributed.values())),
         lost_bytes=missed.full_bytes + missed.other_bytes,
         services=services,

@@ -45,6 +45,13 @@ class DutyCycle:
                 return Phase(on=elapsed >= begin, until=end if elapsed >= begin else begin)
             cycle += 1
 
+    def on_until(self, elapsed: float) -> float:
+        """For how many of the first `elapsed` seconds the probes are to be on."""
+        cycle = int(elapsed // self.period_s)
+        begin, _ = self._window(cycle)
+        whole = self.share * self.period_s
+        return cycle * whole + min(whole, max(0.0, elapsed - begin))
+
     def _window(self, cycle: int) -> tuple[float, float]:
         slack = (1 - self.share) * self.period_s
         begin = cycle * self.period_s + cycle * GOLDEN % 1 * slack

@@ -3,6 +3,7 @@
 Sans clock: the caller says what time it is, in seconds of any monotonic clock.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,18 +11,20 @@ from enforcer.observe.bpf.counters import CounterKey, CounterSnapshot, Delta, Mi
 from enforcer.observe.collectors.collector import Collector
 from enforcer.observe.collectors.duty import DutyCycle
 
+PERIODS = 6
+"""Of the duty cycle, over which it is taken how much of the time that the probes should be on they were."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What flowed in `seconds`. `scaled`: an estimate, from the `seconds_on` that the probes were on."""
+    """What flowed in `seconds`. scale: what was counted in `seconds_on`, when the probes were on, is multiplied by so
+    much.
+    """
 
     delta: Delta = field(default_factory=Delta)
     seconds: float = 0.0
     seconds_on: float = 0.0
-
-    @property
-    def scaled(self) -> bool:
-        return self.seconds_on < self.seconds
+    scale: float = 1.0
 
 
 class CollectorPair:
@@ -33,6 +36,8 @@ class CollectorPair:
         self._start = self._read_at = now
         self._on_since: float | None = None
         self._seconds_on = 0.0
+        self._lately: deque[tuple[float, float]] = deque()
+        """Of each reading the seconds that the probes should have been on, and were."""
         self._before = [CounterSnapshot() for _ in self._collectors]
 
     def step(self, now: float) -> float:
@@ -50,11 +55,11 @@ class CollectorPair:
         return self._start + phase.until
 
     def read(self, now: float) -> Reading:
-        """What flowed since the last reading. One reading to a whole number of periods gives even estimates."""
+        """What flowed since the last reading."""
         if self._on_since is not None:
             self._seconds_on += now - self._on_since
             self._on_since = now
-        seconds, on = now - self._read_at, self._seconds_on
+        began, on = self._read_at, self._seconds_on
         self._read_at, self._seconds_on = now, 0.0
         counters: dict[CounterKey, Volume] = {}
         missed = Missed()
@@ -64,8 +69,22 @@ class CollectorPair:
             self._before[index] = after
             counters |= delta.counters
             missed += delta.missed
-        counted = Delta(counters, missed)
-        return Reading(counted.scaled(seconds / on) if 0 < on < seconds else counted, seconds, on)
+        counted, scale = Delta(counters, missed), self._scale(began, now, on)
+        return Reading(counted.scaled(scale) if scale != 1.0 else counted, now - began, on, scale)
+
+    def _scale(self, began: float, now: float, on: float) -> float:
+        """What the duty cycle says, and not what was seen of this reading: as readings and periods do not begin
+        together, one has no time on, or a piece of it, or twice as much, and would tell too little of what flows.
+        """
+        if self._duty.share == 1:
+            return 1.0
+        should = self._duty.on_until(now - self._start) - self._duty.on_until(began - self._start)
+        self._lately.append((should, on))
+        planned, was = (sum(seconds) for seconds in zip(*self._lately, strict=True))
+        while planned - self._lately[0][0] >= PERIODS * self._duty.share * self._duty.period_s:
+            gone = self._lately.popleft()
+            planned, was = planned - gone[0], was - gone[1]
+        return planned / was / self._duty.share if was > 0 else 1.0
 
     def close(self) -> None:
         for collector in self._collectors:

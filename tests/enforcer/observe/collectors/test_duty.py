@@ -21,6 +21,17 @@ def test_the_probes_are_on_for_their_share_of_any_whole_number_of_periods(share,
     assert on == pytest.approx(share * period * cycles)
 
 
+@given(st.floats(0.01, 1), st.integers(1, 20), st.floats(0, 1))
+def test_how_long_they_should_have_been_on_is_known_at_any_moment(share, cycles, part):
+    duty = DutyCycle(share, 10)
+    until, on, now = part * 10 * cycles, 0.0, 0.0
+    while now < until:
+        phase = duty.phase(now)
+        on += (min(phase.until, until) - now) * phase.on
+        now = phase.until
+    assert duty.on_until(until) == pytest.approx(on, abs=1e-6)
+
+
 def test_the_moment_within_the_period_moves():
     duty = DutyCycle(0.1, 10)
     begins, now = [], 0.0

@@ -50,15 +50,43 @@ def test_with_the_probes_always_on_counts_are_exact_and_not_scaled():
     meter = Meter()
     reading = run(CollectorPair([meter], DutyCycle(1, 10), 0), meter, 30)
     assert reading.delta.counters == {KEY: Volume(300_000, 300)}
-    assert not reading.scaled
+    assert reading.scale == 1.0
 
 
 def test_a_tenth_of_the_time_is_scaled_to_all_of_it_and_says_so():
     meter = Meter()
     reading = run(CollectorPair([meter], DutyCycle(0.1, 10), 0), meter, 100)
-    assert reading.scaled
+    assert reading.scale == pytest.approx(10, rel=0.1)
     assert reading.delta.counters[KEY].tx_bytes == pytest.approx(1_000_000, rel=0.1)
     assert reading.delta.missed.full_bytes < 150, "what was missed is not scaled"
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 7, 10.3, 16], ids=lambda seconds: f"readings of {seconds} s")
+def test_readings_that_do_not_begin_with_the_periods_tell_as_much_as_flows(seconds):
+    meter, told, tick = Meter(), 0, 0
+    watch = CollectorPair([meter], DutyCycle(0.1, 10), 0)
+    for number in range(1, int(2000 / seconds)):
+        while tick / 10 < number * seconds:
+            watch.step(tick / 10)
+            meter.flow(Volume(1000, 1))
+            tick += 1
+        told += watch.read(number * seconds).delta.counters.get(KEY, Volume()).tx_bytes
+    assert told == pytest.approx(1000 * tick, rel=0.02)
+
+
+def test_time_on_that_was_missed_is_made_up_for():
+    """The watch is stepped late: half a second into each second that the probes should be on."""
+    meter, told = Meter(), 0
+    duty = DutyCycle(0.1, 10)
+    watch, late = CollectorPair([meter], duty, 0), 0.0
+    for tick in range(20_000):
+        late = late + 0.1 if duty.phase(tick / 10).on else 0.0
+        if not 0 < late < 0.55:
+            watch.step(tick / 10)
+        meter.flow(Volume(1000, 1))
+        if tick % 100 == 99:
+            told += watch.read((tick + 1) / 10).delta.counters.get(KEY, Volume()).tx_bytes
+    assert told == pytest.approx(20_000_000, rel=0.05)
 
 
 def test_readings_are_differences():
