@@ -7,6 +7,7 @@ has changed since.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from secrets import randbelow
 from threading import Lock
 
 from extender.scoring.node_table import NodeState
@@ -28,6 +29,11 @@ NO_COLLECTOR = ("none", "off")
 """What an enforcer reports as its collector where no traffic is seen: none works, or none is to be used."""
 
 
+FIRST = 1 << 52
+"""Versions begin anywhere below it, so that none of another extender, one before this or another replica, is taken for
+one of its own. JavaScript counts exactly up to twice as far.
+"""
+
 MOST_GONE = 1_000
 """Nodes that left and are still named to readers; who has missed more is sent everything."""
 
@@ -39,7 +45,7 @@ class Overview:
         self._scenes, self._live, self._healths = scenes, live, healths
         self._lock = Lock()
         self._scene: Scene | None = None
-        self._version = self._oldest = 0
+        self._version = self._oldest = randbelow(FIRST)
         self._rows: dict[str, tuple[int, Row]] = {}
         self._gone: dict[str, int] = {}
         self._sums: Row = {}
