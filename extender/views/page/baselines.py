@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from heapq import heapify, heapreplace
+from heapq import heappop, heapreplace
 
 from extender.planning.group_plan import make_plan, roomiest
 from extender.state.columns.free_room import NumaPlace
@@ -104,23 +104,43 @@ def _mean(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser) -> flo
 def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, order: int) -> Counts:
     """One pod after the other, in an order that is random and always the same."""
     room = {view.name: free_room(view.machine, view.occupancy) for view in views}
-    nodes = [(-_free_share(view, room[view.name]), view.name) for view in views]
-    heapify(nodes)
+    taken = {view.name: -_free_share(view, room[view.name]) for view in views}
     whole = {view.name: 1000 * len(view.machine.cpus) for view in views}
+    emptiest_first = sorted((share, node) for node, share in taken.items())
+    candidates = {workload: [*emptiest_first] for workload in group.demands}
     counts: dict[str, Counter[NumaPlace]] = {}
     for uid in sorted(group.workloads, key=lambda uid: blake2b(f"{order} {uid}".encode(), digest_size=8).digest()):
         workload = group.workloads[uid]
         demand = group.demands[workload]
-        free, node = nodes[0] if nodes else (0.0, "")
-        rooms = {at: left[0] for at, left in room.get(node, {}).items() if _holds(left, demand)}
+        node, rooms = _emptiest(candidates[workload], taken, room, demand)
         if not rooms:
             continue
         numa_node = choose(rooms)
         cpu, memory = room[node][numa_node]
         room[node][numa_node] = cpu - demand.cpu_milli, memory - demand.memory
-        heapreplace(nodes, (free + demand.cpu_milli / whole[node], node))
+        taken[node] += demand.cpu_milli / whole[node]
         counts.setdefault(workload, Counter())[NumaPlace(node, numa_node)] += 1
     return counts
+
+
+def _emptiest(
+    nodes: list[tuple[float, str]],
+    taken: Mapping[str, float],
+    room: Mapping[str, Mapping[int, CpuAndMemory]],
+    demand: Demand,
+) -> tuple[str, dict[int, int]]:
+    """The emptiest node that holds the demand, with the free millicores of its NUMA nodes that do. nodes: a heap by the
+    share that was taken of each; those that do not hold it never will again, and go.
+    """
+    while nodes:
+        share, node = nodes[0]
+        if share < taken[node]:
+            heapreplace(nodes, (taken[node], node))
+        elif rooms := {at: left[0] for at, left in room[node].items() if _holds(left, demand)}:
+            return node, rooms
+        else:
+            heappop(nodes)
+    return "", {}
 
 
 def free_milli(view: NodeView) -> int:

@@ -44,6 +44,16 @@ def test_kube_scheduler_spreads_over_nodes() -> None:
     assert compared(group, [_node("n1"), _node("n2")]) == Compared(best=1.0, lowest_first=0.0, spread=0.0)
 
 
+def test_kube_scheduler_passes_over_nodes_that_are_too_small() -> None:
+    """The emptiest one has no room for any of the group, and nobody ever takes it from the top."""
+    group = _group({"web": 1, "db": 1}, {("db", "web"): 10.0}, cpu=4 * CPU)
+    small = _node("small", of=machine(cpus=2))
+    busy = _node("busy", {"other": "1"})
+    others = compared(group, [small, busy])
+    assert others == compared(group, [busy])
+    assert others.lowest_first == 1.0
+
+
 def test_replicas_of_one_workload_are_pairs_too() -> None:
     """Five on a NUMA node of four CPUs' room and one: 4 x 3 of 5 x 4 pairs."""
     group = _group({"worker": 5}, {("worker", "worker"): 1.0})
