@@ -1,7 +1,7 @@
 """Directed edges: what attribution makes of counters, what it could not, and how both add up. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
@@ -108,9 +108,20 @@ class EdgeTally:
         edges = tuple(
             Edge(kind, source, target, int(amount.bytes), int(amount.messages), port, by_server)
             for (kind, source, target, port, by_server), amount in self._edges.items()
-            if kind != "wake" or frozenset((source, target)) not in joined
+            if kind != "wake" or joined.isdisjoint(_pairs(source, target))
         )
         return Attribution(edges, dict(self._left))
+
+
+def _pairs(source: End, target: End) -> Iterator[frozenset[End]]:
+    """The two ends, and these where no more than the pod is known of one or both."""
+    for first in (source, _pod(source)):
+        for second in (target, _pod(target)):
+            yield frozenset((first, second))
+
+
+def _pod(end: End) -> End:
+    return Local(end.pod_uid) if isinstance(end, Local) else end
 
 
 def local(container: LocalContainer) -> Local:

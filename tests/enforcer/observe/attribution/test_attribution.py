@@ -192,6 +192,16 @@ def test_wake_ups_are_edges_only_where_nothing_else_is():
     assert {edge for edge in result.edges if edge.kind == "wake"} == {Edge("wake", end(WEB), end(APP), 0, 31)}
 
 
+def test_nor_where_it_is_not_known_which_container_of_a_pod_it_was_with():
+    """The address of the client is its pod's, which has two containers."""
+    result = attribute(
+        served(DB, PAIR_IP, 5432, ANSWERS)
+        | {CgroupPair("wake", 12, 13): Volume(0, 23), CgroupPair("wake", 13, 12): Volume(0, 29)},
+        RESIDENTS,
+    )
+    assert {edge.kind for edge in result.edges} == {"tcp"}
+
+
 def test_what_a_container_does_with_itself_is_no_edge():
     loopback = ip_address("127.0.0.1")
     result = attribute(
