@@ -152,9 +152,14 @@ class PodCondition(msgspec.Struct, rename="camel"):
         return 1 + crc32(f"{self.last_transition_time} {self.reason} {self.message}".encode())
 
 
+class _PodAddress(msgspec.Struct):
+    ip: str = ""
+
+
 class _PodStatus(msgspec.Struct, rename="camel"):
     phase: str = "Pending"
     pod_ip: str | None = msgspec.field(name="podIP", default=None)
+    pod_ips: list[_PodAddress] | None = msgspec.field(name="podIPs", default=None)
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
     allocated_resources: dict[str, str | int | float] | None = None
@@ -248,6 +253,7 @@ class PodRows:
             owner=_owner(metadata),
             phase=intern(status.phase),
             ip=status.pod_ip or "",
+            other_ips=tuple(each.ip for each in status.pod_ips or () if each.ip != status.pod_ip),
             host_network=bool(spec.host_network),
             priority=spec.priority or 0,
             account=intern(spec.service_account_name),

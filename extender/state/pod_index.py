@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
@@ -44,14 +44,14 @@ class RemoteEnd(NamedTuple):
 
 
 class IndexedPod(NamedTuple):
-    """What is kept of an opted-in pod. group: empty where it is to be learned. node and ip: empty while not known.
-    application: by its label; empty without.
+    """What is kept of an opted-in pod. group: empty where it is to be learned. node and ips: empty while not known; one
+    of each address family that the pod has. application: by its label; empty without.
     """
 
     workload: str
     group: str
     node: str
-    ip: str
+    ips: tuple[str, ...]
     host_network: bool
     application: str = ""
 
@@ -69,7 +69,7 @@ class PodIndex:
     def __init__(self, application_label: str = "") -> None:
         self._application_label = application_label
         self._live: dict[str, IndexedPod] = {}
-        self._others: dict[str, str] = {}
+        self._others: dict[str, tuple[str, ...]] = {}
         self._asked: dict[str, None] = {}
         self._past: dict[str, IndexedPod] = {}
         self._ended: dict[str, float] = {}
@@ -82,7 +82,7 @@ class PodIndex:
         if changes.whole:
             self._end((self._live.keys() | self._others.keys()) - {row.uid for row in changes.rows}, now)
         self._end(changes.gone, now)
-        return [ip for row in changes.rows if (ip := self._seen(row, now))]
+        return [ip for row in changes.rows for ip in self._seen(row, now)]
 
     def asked(self, row: PodRow, now: float) -> None:
         """A pod that kube-scheduler asks about: all that is known of it where no API server is watched."""
@@ -131,16 +131,14 @@ class PodIndex:
         """The pod behind an address: its own, or on a node's the hostNetwork pod that was seen to serve that port."""
         return self._ips.get(at.ip, self._ports.get(at))
 
-    def serves(self, uid: str, port: int) -> RemoteEnd | None:
-        """A pod was seen to serve a port; its address and port where that is news, and on its node's network."""
+    def serves(self, uid: str, port: int) -> list[str]:
+        """A pod was seen to serve a port; its addresses where that is news, and on its node's network."""
         pod = self._live.get(uid)
-        if pod is None or not pod.host_network or not pod.ip or not port:
-            return None
-        at = RemoteEnd(pod.ip, port)
-        if self._ports.get(at) == uid:
-            return None
-        self._ports[at] = uid
-        return at
+        if pod is None or not pod.host_network or not port:
+            return []
+        news = [ip for ip in pod.ips if self._ports.get(RemoteEnd(ip, port)) != uid]
+        self._ports.update((RemoteEnd(ip, port), uid) for ip in news)
+        return news
 
     def tidy(self, now: float, lasting: float) -> None:
         """Forgets addresses of pods that ended LINGER_S ago, and pods that ended `lasting` seconds ago."""
@@ -153,36 +151,35 @@ class PodIndex:
             del self._ended[uid]
             self._past.pop(uid, None)
 
-    def _seen(self, row: PodRow, now: float) -> str:
+    def _seen(self, row: PodRow, now: float) -> Sequence[str]:
         if row.ended:
             self._end((row.uid,), now)
-            return ""
-        ip = _canonical(row.ip)
+            return ()
+        ips = _addresses(row)
         if not opted_in(row.annotations):
             self._end_live(row.uid, now)
-            self._others[row.uid] = ip
+            self._others[row.uid] = ips
             uid = OUTSIDE
         else:
             self._others.pop(row.uid, None)
             self._enter(row)
             self._asked.pop(row.uid, None)
             uid = row.uid
-        if not ip or row.host_network or self._ips.get(ip) == uid:
-            return ""
-        self._ips[ip] = uid
-        return ip
+        news = [] if row.host_network else [ip for ip in ips if self._ips.get(ip) != uid]
+        self._ips.update(dict.fromkeys(news, uid))
+        return news
 
     def _enter(self, row: PodRow) -> None:
         before = self._live.get(row.uid)
         opt_in = parse(row.namespace, row.annotations)
         group = opt_in.group if opt_in else ""
         application = row.labels.get(self._application_label, "")
-        pod = IndexedPod(row.workload, group, row.node, _canonical(row.ip), row.host_network, application)
+        pod = IndexedPod(row.workload, group, row.node, _addresses(row), row.host_network, application)
         self._live[row.uid] = pod
         self._ended.pop(row.uid, None)
         past = self._past.pop(row.uid, None)
-        if past is not None and past.ip != pod.ip and self._ips.get(past.ip) == row.uid:
-            del self._ips[past.ip]
+        if past is not None:
+            self._forget(row.uid, [ip for ip in past.ips if ip not in pod.ips])
         if before is not None:
             self._leave(before.workload)
         self._replicas[pod.workload] += 1
@@ -194,9 +191,7 @@ class PodIndex:
 
     def _end(self, uids: Iterable[str], now: float) -> None:
         for uid in uids:
-            ip = self._others.pop(uid, None)
-            if ip is not None and self._ips.get(ip) == OUTSIDE:
-                del self._ips[ip]
+            self._forget(OUTSIDE, self._others.pop(uid, ()))
             self._end_live(uid, now)
 
     def _end_live(self, uid: str, now: float) -> None:
@@ -209,11 +204,20 @@ class PodIndex:
 
     def _clear_address(self, uid: str) -> None:
         pod = self._past[uid]
-        if self._ips.get(pod.ip) == uid:
-            del self._ips[pod.ip]
+        self._forget(uid, pod.ips)
         if pod.host_network:
             for at in [at for at, owner in self._ports.items() if owner == uid]:
                 del self._ports[at]
+
+    def _forget(self, uid: str, ips: Iterable[str]) -> None:
+        """Those of these addresses that stand for it."""
+        for ip in ips:
+            if self._ips.get(ip) == uid:
+                del self._ips[ip]
+
+
+def _addresses(row: PodRow) -> tuple[str, ...]:
+    return tuple(ip for ip in map(_canonical, (row.ip, *row.other_ips)) if ip)
 
 
 def _address(endpoint: str) -> RemoteEnd | None:

@@ -126,6 +126,7 @@ class PodRow:
     owner: OwnerRow | None = None
     phase: str = "Pending"
     ip: str = ""
+    other_ips: tuple[str, ...] = ()
     host_network: bool = False
     priority: int = 0
     template_hash: str = ""

@@ -190,9 +190,8 @@ class ClusterGraph:
     def _peer(self, uid: str, remote: RemoteEnd, *, by_server: bool) -> str | None:
         if not by_server:
             return self.pod_index.server(remote)
-        news = self.pod_index.serves(uid, remote.port)
-        if news:
-            self._look_again(news.ip)
+        for ip in self.pod_index.serves(uid, remote.port):
+            self._look_again(ip)
         return self.pod_index.by_ip(remote.ip)
 
     def _count_in(self, pair: PodPair, flow: Flow, at: float) -> None:

@@ -36,14 +36,15 @@ POD = {
         ],
         "containers": [{"name": "main", "resources": {"requests": {"cpu": 1}, "limits": {"memory": "1Gi"}}}],
     },
-    "status": {"phase": "Running", "podIP": "10.0.0.7"},
+    "status": {"phase": "Running", "podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}, {"ip": "fd00::7"}]},
 }
 
 
 def test_a_pod_has_all_that_placement_asks_for():
     result = row(POD)
     assert (result.uid, result.namespace, result.name, result.node) == ("u1", "shop", "web-1", "n1")
-    assert (result.phase, result.ip, result.host_network) == ("Running", "10.0.0.7", True)
+    assert (result.phase, result.host_network) == ("Running", True)
+    assert (result.ip, result.other_ips) == ("10.0.0.7", ("fd00::7",))
     assert result.annotations == {"group.numakin.io": "cart", "size.numakin.io/pod": "3"}
     assert result.owner == OwnerRow("Deployment", "web")
     assert result.workload == "shop/Deployment/web"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from extender.state.pod_index import LINGER_S, OUTSIDE, PodIndex, address
+from extender.state.pod_index import LINGER_S, OUTSIDE, PodIndex, RemoteEnd, address
 from extender.state.pods import Changes, PodRow
 
 MEMBER = PodRow("u1", "ns", "web", "n1", {"group.numakin.io": "shop"}, ip="10.0.0.1")
@@ -49,3 +49,21 @@ def test_a_pod_on_its_nodes_network_is_known_by_the_port_that_it_serves(ip: str,
     assert served is not None
     assert another is not None
     assert (index.server(served), index.server(another)) == ("u1", None)
+
+
+def test_a_pod_of_both_address_families_is_known_by_either_address() -> None:
+    index = PodIndex()
+    both = replace(MEMBER, other_ips=("fd00::1",))
+    assert index.apply(Changes((both,)), 0.0) == ["10.0.0.1", "fd00::1"]
+    assert (index.by_ip("10.0.0.1"), index.by_ip("fd00::1")) == ("u1", "u1")
+    index.apply(Changes(gone=("u1",)), 1.0)
+    index.tidy(1.0 + LINGER_S, 0.0)
+    assert (index.by_ip("10.0.0.1"), index.by_ip("fd00::1")) == (None, None)
+
+
+def test_on_its_nodes_network_it_serves_a_port_at_either() -> None:
+    index = PodIndex()
+    index.apply(Changes((replace(MEMBER, ip="10.0.1.1", other_ips=("fd00::1",), host_network=True),)), 0.0)
+    assert index.serves("u1", 9100) == ["10.0.1.1", "fd00::1"]
+    assert index.serves("u1", 9100) == []
+    assert [index.server(RemoteEnd(ip, 9100)) for ip in ("10.0.1.1", "fd00::1")] == ["u1", "u1"]
