@@ -51,9 +51,11 @@ cluster: $(READY)  ## a real Kubernetes on loopback with numakin and an example,
 # Most tests wait for processes rather than compute: more of them at once than there are CPUs.
 WORKERS := $(shell echo $$((5 * $$(nproc) < 12 ? 5 * $$(nproc) : 12)))
 SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorder --cache-clear
+# A quarter of hypothesis' examples, others in each run (tests/examples.py).
+SAMPLE := --hypothesis-profile=fewer
 
 test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: nine to 18 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
-	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
+	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) $(SAMPLE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
 test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 33 to 60 minutes (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
 	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?

@@ -19,7 +19,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from numakin.process import ports
-from tests import forked, groups, trees
+from tests import examples, forked, groups, trees
 
 pytest_plugins = ("tests.pace", "tests.again", "tests.ran")
 
@@ -29,6 +29,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
 
 settings.register_profile("any machine", deadline=None)
+settings.register_profile(examples.FEWER, deadline=None, max_examples=examples.ALL // 4)
 settings.load_profile("any machine")
 """No test fails for how long it takes: the machine may be busy."""
 

@@ -36,6 +36,7 @@ from lab.standins.scheduler.scheduler import Scheduler
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.state.occupancy import Reservation
+from tests import examples
 from tests.clock import Clock
 from tests.extender.machines import pod, want
 from tests.extender.running import machine
@@ -467,7 +468,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples.of(150), deadline=None)
 @given(st.lists(STEPS, max_size=40))
 def test_whatever_kube_scheduler_does_each_pod_finds_the_room_that_is_held_against_it_and_no_more(steps):
     clock = Clock()

@@ -24,6 +24,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
+from tests import examples
 from tests.clock import Clock
 from tests.extender.machines import TAINTED, pod
 from tests.extender.running import machine, reservation
@@ -682,4 +683,4 @@ class Holds(RuleBasedStateMachine):
 
 
 TestHolds = Holds.TestCase
-TestHolds.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestHolds.settings = settings(max_examples=examples.of(25), stateful_step_count=25, deadline=None)

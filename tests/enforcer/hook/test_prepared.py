@@ -11,6 +11,7 @@ from enforcer.local.learned import kin_table
 from numakin.placement.decide.decide import Decision, decide
 from numakin.placement.state.occupancy import Occupancy
 from numakin.wire import report_pb2 as pb
+from tests import examples
 from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import World, container, member, pod
 
@@ -197,7 +198,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples.of(60), deadline=None)
 @given(steps)
 def test_preparing_changes_no_answer(history) -> None:
     assert after(history, ahead=True) == after(history, ahead=False)

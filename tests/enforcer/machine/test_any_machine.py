@@ -13,6 +13,7 @@ from lab.standins.machines import MACHINES, Description, write_sysfs
 from lab.standins.machines.in_memory import in_memory
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.topology import Machine, NumaNode
+from tests import examples
 from tests.enforcer.machine.sysfs_files import CPU, NODE
 
 
@@ -49,7 +50,7 @@ def descriptions(draw: st.DrawFn) -> Description:
     return Description("", machine, "", offline=offline, old_kernel=draw(st.booleans()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples.of(30), deadline=None)
 @given(descriptions())
 def test_any_machine_that_is_written_reads_back(description: Description):
     with tempfile.TemporaryDirectory(prefix="numakin.", dir=in_memory()) as folder:
@@ -72,7 +73,7 @@ FILES_THAT_MATTER = (
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(st.sampled_from(FILES_THAT_MATTER), st.one_of(st.binary(max_size=40), st.from_regex(rb"[-0-9,:/ kB]{1,20}")))
 def test_whatever_a_file_holds_there_is_a_machine_or_an_error_of_ours(spoilable: Path, file: str, content: bytes):
     good = (spoilable / file).read_bytes()

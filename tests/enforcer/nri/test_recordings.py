@@ -14,6 +14,7 @@ from enforcer.nri.identity import Identity
 from enforcer.nri.session import Session, Stage
 from enforcer.nri.stats import Stats
 from numakin.wire import nri_pb2 as nri
+from tests import examples
 from tests.enforcer.nri import recording
 from tests.enforcer.nri.lives import RUNTIMES
 from tests.enforcer.nri.recording import Call
@@ -156,7 +157,7 @@ def test_byte_by_byte_the_session_writes_the_same(name):
     assert Lab().play(load(name).steps, range(size(name))) == unsplit(name)[0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples.of(60))
 @given(st.data())
 @pytest.mark.parametrize("name", [*FULL, *LIVES])
 def test_split_anywhere_the_session_writes_the_same(name, data):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from extender.kube.tls import authorities
 from extender.kube.tls.authorities import CA_LIFE, SCHEDULER, Authority, KeyPair
+from tests import examples
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COPIED = timedelta(days=500)
@@ -38,7 +39,7 @@ def test_one_that_has_ended_signs_no_longer():
     assert authorities.signer(both, after(3651)) == both[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples.of(60), deadline=None)
 @given(st.lists(st.sampled_from([-20_000, -7000, -1, 0, 1, 7000, 20_000]), max_size=12))
 def test_whatever_a_clock_said_meanwhile_the_first_authority_signs_when_it_is_right_again(jumps):
     """No more of them than are kept: nobody's clock jumps to so many decades."""
@@ -68,7 +69,7 @@ def test_what_is_signed_by_a_clock_that_was_ahead_is_made_anew():
     assert authorities.good(pair, authority, after(101))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples.of(60), deadline=None)
 @given(st.lists(st.integers(1, 100), max_size=60))
 def test_who_copied_the_bundle_within_500_days_can_check_whoever_signs(steps):
     """Between two checks may be up to 100 days, in which the cluster was off."""

@@ -14,6 +14,7 @@ from extender.planning.regrouping import CutGroup, CutMember, PlanBasis, Regroup
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from tests import examples
 from tests.extender.planning.optimum import closeness, net, optimum
 from tests.extender.planning.rooms import WIDE, room
 
@@ -158,7 +159,7 @@ def problems(draw: st.DrawFn) -> tuple[CutGroup, FreeRoom]:
 
 
 @given(problems())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples.of(150))
 def test_every_plan_fits_while_those_that_leave_are_still_there_and_pays(problem):
     group, rooms = problem
     before = rooms.cpu.copy()

@@ -11,6 +11,7 @@ from extender.state.columns.store import ColumnStore
 from extender.state.faults import Faults
 from extender.state.kins import Kins
 from numakin.placement.decide.decide import Kin
+from tests import examples
 from tests.extender.machines import views, want
 
 NAMES = ("a", "b", "c")
@@ -28,7 +29,7 @@ def asked(store: ColumnStore, shares: KinShares, names, group: str, elsewhere: f
     return on_nodes.share.tolist(), on_nodes.plain.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples.of(60), deadline=None)
 @given(st.lists(st.tuples(CHANGES, st.permutations(NAMES), st.sampled_from(["shop", "bank"]), st.sampled_from([0, 3]))))
 def test_kept_shares_are_those_of_the_nodes_as_they_are(rounds):
     store, kept = ColumnStore(), KinShares()
@@ -43,7 +44,7 @@ def test_kept_shares_are_those_of_the_nodes_as_they_are(rounds):
         assert asked(store, kept, names, group, elsewhere) == anew
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples.of(5), deadline=None)
 @given(views("a"))
 def test_a_group_that_was_forgotten_is_worked_out_again(view):
     store, shares = ColumnStore(), KinShares()

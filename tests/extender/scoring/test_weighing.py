@@ -27,6 +27,7 @@ from numakin.placement.decide.decide import Kin
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.yielded import Yielded
+from tests import examples
 from tests.extender.machines import views, want
 
 XEON = MACHINES["xeon-8380"].machine
@@ -105,7 +106,7 @@ def arrays(candidates, pod):
     return within_quota(over_arrays(candidates, pod, KinShares(), Faults()), candidates, pod)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples.of(200), deadline=None)
 @given(
     st.tuples(*(views(f"n{at}") for at in range(3))),
     st.sampled_from(ASKED),
@@ -123,7 +124,7 @@ def test_every_score_is_the_score_of_the_decision(nodes, asks, kins, room_milli,
         assert 0 <= near <= 1 + 1e-9
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples.of(200), deadline=None)
 @given(st.tuples(*(views(f"n{at}") for at in range(3))), st.sampled_from(ASKED))
 def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(nodes, asks):
     pod = want(**asks)
@@ -139,7 +140,7 @@ def test_what_can_follow_is_that_of_the_decisions_numa_node_however_it_was_made(
         assert share == pytest.approx(known if score else 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples.of(200), deadline=None)
 @given(views("n"), st.sampled_from(ASKED), KINS, ROOMS)
 def test_the_place_that_arrays_know_is_that_of_the_decision(node, asks, kin, room_milli):
     pod = want(**asks)
@@ -151,7 +152,7 @@ def test_the_place_that_arrays_know_is_that_of_the_decision(node, asks, kin, roo
         assert place_on_one(node.machine, node.occupancy, pod, int(known.homes[0])) in {None, decided.place}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(views("n"), st.sampled_from(ASKED), KINS, ROOMS)
 def test_a_node_that_holds_a_pod_for_certain_is_never_refused_to_it(node, asks, kin, room_milli):
     pod = want(**asks)
@@ -212,7 +213,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(
     st.lists(st.tuples(CHANGES, st.permutations(NAMES), st.sampled_from(ASKED), st.sets(st.sampled_from(NAMES)), ROOMS))
 )

@@ -12,6 +12,7 @@ from extender.scoring.predict import predict
 from extender.state.columns.cells import table
 from extender.state.node_view import UNMADE, Assumption
 from numakin.placement.decide.decide import Kin
+from tests import examples
 from tests.extender.machines import views, want
 
 PODS = ["p0", "p1", "p2", "p3"]
@@ -23,7 +24,7 @@ def assumed(view, pod: str, cpus: str) -> Assumption:
     return Assumption(pod, view.name, result.numa_nodes, result.reservations, result.allocations, until=1.0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(
     views(), st.lists(st.tuples(st.sampled_from(PODS), st.sampled_from(["shared", "exclusive", "gone"])), max_size=10)
 )
@@ -40,7 +41,7 @@ def test_what_is_carried_on_is_what_would_be_made_anew(view, steps):
     assert sorted(carried.directory.by_pod) == sorted(anew.directory.by_pod)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples.of(200), deadline=None)
 @given(
     views(),
     st.lists(
@@ -63,7 +64,7 @@ def test_carried_numbers_are_those_that_would_be_counted_anew(view, steps):
     assert (view.table is None and anew is None) or np.array_equal(view.table, anew)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples.of(50), deadline=None)
 @given(views())
 def test_a_confirmed_place_is_the_same_room_with_the_same_numbers(view):
     place = assumed(view, PODS[0], "shared")

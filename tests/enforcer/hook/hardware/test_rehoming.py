@@ -14,6 +14,7 @@ from extender.reports import incoming
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.plan.plan import Plan, PlannedSlots
+from tests import examples
 from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import World, container, member, pod, two_numa_nodes
 from tests.machines import CXL
@@ -164,7 +165,7 @@ MEMBERS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples.of(60), deadline=None)
 @given(MEMBERS, st.lists(CPUS, min_size=1, max_size=4))
 def test_whatever_goes_and_comes_everything_lies_on_what_is_there(
     members: list[tuple[int, str, str]], offline: list[CpuSet]

@@ -15,6 +15,7 @@ from extender.state.columns.needs import Needs
 from extender.state.columns.store import ColumnStore
 from extender.state.node_view import NodeView
 from lab.standins.machines import MACHINES
+from tests import examples
 from tests.extender.machines import views
 
 XEON = MACHINES["xeon-8380"].machine
@@ -40,7 +41,7 @@ def numbers(cells, at: int) -> list[list[float]]:
     return [row for row in rows if row[0] >= 0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(STEPS)
 def test_candidates_tell_of_each_node_what_it_was_told_last(steps):
     column_store, sent, received = ColumnStore(), {}, {}

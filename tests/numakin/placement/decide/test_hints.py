@@ -18,7 +18,7 @@ from numakin.placement.model.errors import BadTopology
 from numakin.placement.model.rules import Rules
 from numakin.placement.optin.parsing import Cpus, Policy, Scope
 from numakin.placement.state.occupancy import Occupancy, Reservation
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement import kubelet
 from tests.numakin.placement.asking import asks, cpus, demand, filled, nodes, settle
 from tests.numakin.placement.kubelet_tables import ALIGNED_BY_SOCKET
@@ -149,7 +149,7 @@ def providers(draw):
     return result
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples.of(300), deadline=None)
 @given(providers(), st.integers(1, 4))
 def test_the_preferred_bit_is_the_kubelets_for_any_hints(wanted, count):
     everywhere = range(count)
@@ -163,7 +163,7 @@ def test_the_preferred_bit_is_the_kubelets_for_any_hints(wanted, count):
 SOCKETS = st.sampled_from([{0: 0, 1: 1, 2: 2, 3: 3}, {0: 0, 1: 0, 2: 1, 3: 1}, dict.fromkeys(range(4), 0)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples.of(300), deadline=None)
 @given(providers(), SOCKETS)
 def test_so_it_is_for_cpus_that_are_aligned_by_socket(wanted, sockets):
     socketed = replace(FOUR, sockets=_as_cpus(sockets))
@@ -246,7 +246,7 @@ def situations(draw):
     return machine, before, request
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples.of(200), deadline=None)
 @given(situations())
 def test_admits_and_narrowest_sets_are_the_kubelets(situation):
     machine, before, request = situation

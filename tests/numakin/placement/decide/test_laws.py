@@ -20,7 +20,7 @@ from numakin.placement.model.topology import Machine, NumaNode
 from numakin.placement.optin.parsing import Cpus, Memory, Pool, Span
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Occupancy
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement.asking import asks, settle
 
 
@@ -121,7 +121,7 @@ def check(machine: Machine, before: Occupancy, request: Request, kin: Kin) -> Oc
     return after
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples.of(150), deadline=None)
 @given(some_machine(), st.lists(pod_options, max_size=4), pod_options)
 def test_what_fits_on_some_numa_nodes_fits_on_all_and_is_no_narrower_than_each_resource_needs(machine, first, asked):
     """The two shortcuts of the search for the narrowest set cut off nothing."""
@@ -140,7 +140,7 @@ def test_what_fits_on_some_numa_nodes_fits_on_all_and_is_no_narrower_than_each_r
         assert min(mask.bit_count() for mask in fitting) >= room.least_width()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples.of(150), deadline=None)
 @given(
     some_machine(),
     st.lists(pod_options, max_size=4),
@@ -267,7 +267,7 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+TestLives.settings = settings(max_examples=examples.of(120), stateful_step_count=25, deadline=None)
 
 
 @st.composite
@@ -286,7 +286,7 @@ def large_machine(draw) -> Machine:
     return Machine(tuple(numa_nodes))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples.of(150), deadline=None)
 @given(large_machine(), st.lists(st.tuples(pod_options, kins), min_size=1, max_size=6), st.sampled_from([1, 3, 40]))
 def test_the_laws_hold_on_up_to_64_numa_nodes_where_memory_is_scarce(machine, asked, times):
     """times: what each asks for in memory is so much more."""

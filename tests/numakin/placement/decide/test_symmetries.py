@@ -12,7 +12,7 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine, NumaNode
 from numakin.placement.optin.parsing import Cpus
 from numakin.placement.state.occupancy import Occupancy
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement.asking import asks, settle
 
 
@@ -29,7 +29,7 @@ def renumbered(machine: Machine, node_to: dict[int, int], cpu_to: dict[int, int]
     return Machine(tuple(sorted(numa_nodes, key=lambda node: node.id)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples.of(80), deadline=None)
 @given(st.permutations(range(4)), st.lists(st.sampled_from([1, 3, 5, 8, 13, 24, 45]), max_size=10), st.randoms())
 def test_renumbering_numa_nodes_and_cpus_renumbers_the_answer(order, sizes, random):
     machine = machines.KUNPENG_920
@@ -55,7 +55,7 @@ def test_renumbering_numa_nodes_and_cpus_renumbers_the_answer(order, sizes, rand
         assert [reason.what for reason in first.reasons] == [reason.what for reason in second.reasons]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(
     st.lists(st.sampled_from([1, 2, 3]), max_size=8),
     st.sampled_from([1, 2, 3, 5]),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from numakin.placement.plan.chains import better, chains, differences
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
+from tests import examples
 
 STEPS = 5_000
 
@@ -44,7 +45,7 @@ def test_a_chain_is_no_longer_than_the_budget():
     assert list(chains(state, differences(state, better(state, STEPS)), budget=1)) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples.of(60))
 @given(st.data())
 def test_every_chain_fits_gains_what_it_says_and_is_within_the_budget(data):
     count = data.draw(st.integers(2, 9))

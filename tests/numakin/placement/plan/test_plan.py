@@ -14,7 +14,7 @@ from numakin.placement.plan.plan import Plan, PlannedSlots
 from numakin.placement.plan.planner import make_plan
 from numakin.placement.plan.problem import Workload, free_room
 from numakin.placement.state.occupancy import Occupancy, Reservation
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement.asking import asks, demand, nodes, settle
 
 SMALL, KUNPENG = machines.SMALL, machines.KUNPENG_920
@@ -151,7 +151,7 @@ class TestSeat:
     def test_no_knowledge_no_plan_no_harm(self):
         assert slot(Plan(), SMALL, EMPTY, "web") == NumaSet()
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples.of(15), deadline=None)
     @given(st.permutations(["ads", "ads", "cart", "cart", "db", "db", "web", "web"]))
     def test_in_whatever_order_they_come_all_end_as_planned(self, arrivals):
         plan, occupancy, ended = planned(KUNPENG, cpu=10, replicas=2), EMPTY, {}

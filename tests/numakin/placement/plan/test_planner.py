@@ -14,7 +14,7 @@ from numakin.placement.plan.plan import Plan, PlannedSlots
 from numakin.placement.plan.planner import AT_ONCE, make_plan
 from numakin.placement.plan.problem import Workload
 from numakin.placement.state.occupancy import Occupancy, Reservation
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement.asking import demand, nodes
 
 SMALL, KUNPENG = machines.SMALL, machines.KUNPENG_920
@@ -140,7 +140,7 @@ class TestStability:
         assert quick(webs=1) == pytest.approx(1.0)
         assert quick(webs=2) < 0.5
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples.of(15), deadline=None)
     @given(st.lists(st.sampled_from(["ads", "cart", "db", "web"]), max_size=6), st.integers(0, 5))
     def test_same_arguments_same_plan(self, running, effort):
         before, members = EMPTY, {}

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.search import anneal, climbed, solve, solve_briefly
+from tests import examples
 from tests.numakin.placement.plan.drawn import local, problems
 
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=examples.of(25), deadline=None)
 """An annealing takes a tenth of a second."""
 
 

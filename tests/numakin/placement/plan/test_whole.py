@@ -12,7 +12,7 @@ from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.plan.problem import Workload, nearness
 from numakin.placement.plan.rebalance import Board
 from numakin.placement.plan.whole import STALLED, WholeSearch
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement.asking import demand, nodes
 from tests.numakin.placement.plan.seated import seated
 
@@ -137,7 +137,7 @@ def test_a_group_that_was_to_meet_elsewhere_meets_where_most_of_it_is_already():
     assert board(here, talk, 1).spared(dict.fromkeys(here, 2), 0.02) == {"p3": 0, "p4": 0}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(st.lists(st.tuples(*[st.sampled_from("0123")] * 2, st.floats(1, 3)), min_size=1, max_size=5), st.integers(1, 6))
 def test_of_each_pair_that_is_apart_one_is_moved_and_no_other(pairs, budget):
     where, weights = {}, {}
@@ -161,7 +161,7 @@ def test_who_has_come_and_gone_meanwhile_is_no_hindrance():
     assert after.keys() == changed.keys()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples.of(40), deadline=None)
 @given(
     st.dictionaries(st.sampled_from([f"p{number}" for number in range(10)]), st.sampled_from("0123"), min_size=2),
     st.dictionaries(

@@ -17,7 +17,7 @@ from numakin.placement.model.errors import AlreadyHeld
 from numakin.placement.model.live_usage import Live
 from numakin.placement.state.load_index import WIDE, shared_out
 from numakin.placement.state.occupancy import Allocation, Occupancy, Part, Reservation, fingerprint
-from tests import machines
+from tests import examples, machines
 
 GIB = machines.GIB
 
@@ -291,4 +291,4 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestLives.settings = settings(max_examples=examples.of(30), stateful_step_count=30, deadline=None)

@@ -13,7 +13,7 @@ from numakin.placement.decide.decide import Kin, decide
 from numakin.placement.model.rules import Rules
 from numakin.placement.optin.options import Cpus
 from numakin.placement.state.occupancy import Occupancy
-from tests import machines
+from tests import examples, machines
 from tests.numakin.placement.asking import asks, filled, settle
 
 XEON = machines.XEON
@@ -100,7 +100,7 @@ def test_what_was_left_out_before_is_among_the_reasons():
 ASKED = st.tuples(st.sampled_from(["shop", "victim", "other"]), st.integers(0, 9), st.sampled_from(Cpus), st.booleans())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples.of(100), deadline=None)
 @given(st.lists(ASKED, max_size=12), st.integers(0, 10))
 @pytest.mark.parametrize("machine", [XEON, machines.EPYC_NPS4], ids=lambda machine: machine.name)
 def test_no_namespace_ever_has_more_than_it_may(machine, asked, limit):
