@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import structlog
 
@@ -321,12 +322,14 @@ class BindingLedger:
         return replace(facts, numa_nodes=place.numa_nodes)
 
     def _replicas(self, row: PodRow, view: NodeView | None) -> Iterator[ReplicaCount]:
-        """How many replicas a node should expect of the workloads near the pod, its own first."""
-        own, namespace = row.workload, f"{row.namespace}/"
+        """How many replicas a node should expect of the workloads near the pod, its own first, and of those that have
+        left it.
+        """
+        namespace, counts = f"{row.namespace}/", self._nodes.to_come.counts
         here = view.occupancy.directory.placed if view is not None else {}
-        others = sorted(name for name in here if name != own and name.startswith(namespace))
-        counts = self._nodes.to_come.counts
-        return (counts.on(row.node, name) for name in (own, *others[: bounds.REPLICA_COUNTS - 1]))
+        others = sorted(name for name in here if name.startswith(namespace))
+        names = dict.fromkeys((row.workload, *others, *counts.left(row.node, row.namespace)))
+        return (counts.on(row.node, name) for name in islice(names, bounds.REPLICA_COUNTS))
 
     def _judge(self, row: PodRow, assumed: Assumption | None, nomination: Nomination | None) -> None:
         """Counts how the binding of a pod that was scored here compares with what was assumed."""

@@ -154,7 +154,7 @@ class Planned(Decided):
     def _recount(self, view: View) -> None:
         """By the nominations of the round's pods, which are bound by now."""
         there = self._replicas[view.event.round]
-        message = pb.Expect(replicas=[{"workload": name, "bound": count} for name, count in there.items() if count])
+        message = pb.Expect(replicas=[{"workload": name, "bound": count} for name, count in there.items()])
         counts = pb.Expect.FromString(message.SerializeToString()).replicas
         self._workload_index = self._workload_index.counted(counts)
         self._make_plan(view, AT_ONCE)

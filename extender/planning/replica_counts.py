@@ -5,10 +5,14 @@ come. Under the cluster's lock.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from extender.state.pods import PodRow
 from numakin.placement.optin.parsing import opted_in
+
+MOST_LEFT = 1024
+"""Workloads of one namespace that have left a node and are remembered; the oldest go first."""
 
 
 class ReplicaCount(NamedTuple):
@@ -25,6 +29,9 @@ class ReplicaCounts:
     def __init__(self) -> None:
         self._pods: Counter[tuple[str, str]] = Counter()
         self._bound: Counter[str] = Counter()
+        self._in_namespace: Counter[str] = Counter()
+        self._left: dict[str, dict[tuple[str, str], None]] = {}
+        """By namespace, as keys of `_pods`, the latest last."""
 
     def changed(self, before: PodRow | None, after: PodRow | None) -> None:
         """None: the API server does not have it."""
@@ -40,12 +47,34 @@ class ReplicaCounts:
         """By a step that takes as long however many workloads there are."""
         workload, node = at
         self._pods[at] += step
+        self._remember(at, step)
         if self._pods[at] <= 0:
             del self._pods[at]
         if node:
             self._bound[workload] += step
             if self._bound[workload] <= 0:
                 del self._bound[workload]
+
+    def _remember(self, at: tuple[str, str], step: int) -> None:
+        """Which workloads have left a node, while others of their namespace are anywhere: what has gone as a whole is
+        expected to come back as it was.
+        """
+        namespace = at[0].partition("/")[0]
+        self._in_namespace[namespace] += step
+        if self._in_namespace[namespace] <= 0:
+            del self._in_namespace[namespace]
+            self._left.pop(namespace, None)
+        elif at[1] and self._pods[at] <= 0:
+            left = self._left.setdefault(namespace, {})
+            left[at] = None
+            if len(left) > MOST_LEFT:
+                del left[next(iter(left))]
+        elif namespace in self._left:
+            self._left[namespace].pop(at, None)
+
+    def left(self, node: str, namespace: str) -> Iterator[str]:
+        """Its workloads that had pods there and have none now, the latest first."""
+        return (workload for workload, where in reversed(self._left.get(namespace, {})) if where == node)
 
     def on(self, node: str, workload: str) -> ReplicaCount:
         return ReplicaCount(workload, self._pods[workload, node], self._pods[workload, ""])
@@ -58,6 +87,8 @@ class ReplicaCounts:
         """What changes there changes nothing here."""
         copied = ReplicaCounts()
         copied._pods, copied._bound = self._pods.copy(), self._bound.copy()
+        copied._in_namespace = self._in_namespace.copy()
+        copied._left = {namespace: left.copy() for namespace, left in self._left.items()}
         return copied
 
     def anywhere(self, workload: str) -> ReplicaCount:

@@ -145,6 +145,13 @@ class TestExpected:
         assert expected == [Workload("ns/Deployment/a", ONE, 1), Workload("ns/Deployment/b", ONE, 2)]
         assert workload_index.counted([]).expected(TALK) == workload_index.expected(TALK), "an extender of before"
 
+    def test_none_of_those_that_have_left(self) -> None:
+        workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS)).after(())
+        expected = {entry.name: entry.replicas for entry in workload_index.expected(TALK)}
+        assert expected["ns/Deployment/b"] > 0, "it may come back as it was"
+        left = workload_index.counted([count("ns/Deployment/b", 0)])
+        assert {entry.name: entry.replicas for entry in left.expected(TALK)}["ns/Deployment/b"] == 0
+
     def test_what_was_announced_counts_for_a_period(self) -> None:
         workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
         workload_index = workload_index.counted([count("ns/Deployment/b", 5)])

@@ -27,9 +27,9 @@ def server() -> Iterator[ApiServer]:
 
 
 def created(server: ApiServer, name: str, **annotations: str) -> str:
-    """Creates a pod; its uid."""
+    """Creates a pod of the Deployment that its name begins with; its uid."""
     keys = {f"{key}.numakin.io": value for key, value in annotations.items()}
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d7", "uid": "r"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name.partition('-')[0]}-5d7", "uid": "r"}
     pod = server.create_pod(name, annotations=keys, containers=[MAIN], owner=owner, labels={"pod-template-hash": "5d7"})
     return str(pod["metadata"]["uid"])
 
@@ -106,6 +106,21 @@ def test_it_counts_the_replicas_that_there_are_now_of_its_own_workload_and_of_it
         pb.ReplicaCount(workload="default/Deployment/web", bound=2, unbound=1),
         pb.ReplicaCount(workload="default/Deployment/db"),
     ], "web-1 is being deleted, and of db the API server has none any more"
+
+
+def test_it_says_that_none_is_left_of_a_workload_that_has_gone_from_the_node_while_others_stay(watching, server):
+    server.create_node("n1")
+    enforcer = watching.enforcer("n1")
+    enforcer.report(machine())
+    for name in ("web-1", "db-1"):
+        bound(server, name, "n1", group="shop")
+        enforcer.next()
+    server.delete("v1", "pods", "db-1", "default")
+    bound(server, "web-2", "n1", group="shop")
+    assert [*enforcer.next().expect.replicas] == [
+        pb.ReplicaCount(workload="default/Deployment/web", bound=2),
+        pb.ReplicaCount(workload="default/Deployment/db"),
+    ], "its slot is not kept for it"
 
 
 def test_a_pod_that_has_not_opted_in_is_not_nominated(watching, server):
