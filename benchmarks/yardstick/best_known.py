@@ -39,11 +39,17 @@ def known(scenario: Scenario) -> BestKnown:
 
 def best_known(scenario: Scenario, effort: int = EFFORT) -> BestKnown:
     problem = problem_of(scenario)
+    best = searched(problem, effort)
+    return BestKnown(best.locality(), upper_bound(problem))
+
+
+def searched(problem: PartitionProblem, effort: int) -> PartitionState:
+    """The best of several annealings, one after another."""
     best = solve(problem, effort=0)
     steps = max(LEAST_STEPS, effort * sum(problem.counts) * problem.bins)
     for seed, hottest in enumerate(HEATS):
         best = max(best, anneal(best, steps, seed, hottest), key=PartitionState.score)
-    return BestKnown(best.locality(), upper_bound(problem))
+    return best
 
 
 @cache
