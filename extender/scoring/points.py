@@ -31,7 +31,9 @@ for resources and images set an emptier node back by.
 """
 
 FAR = 0.25
-"""What is left of a node's score where more devices would be far from the pod than elsewhere."""
+"""What is left of a node's score where more devices would be far from the pod than elsewhere, as a share of the best
+one there: however much kin it has, it comes after that.
+"""
 
 SLOT = 1.0
 """What a slot that the group's plan keeps on a node adds to its score: as much as all other terms together, so that the
@@ -55,8 +57,9 @@ def points(candidates: Candidates, scores: NodeScores, factors: Floats, group: s
     if scores.following is not None and (most := float(scores.following[exact > 0].max(initial=0.0))):
         exact = np.round(np.where(exact > 0, scores.following / most, 0.0) * factors, DIGITS)
     if scores.lacking is not None:
-        fewest = scores.lacking[exact > 0].min(initial=np.inf)
-        exact = np.where(scores.lacking > fewest, np.round(FAR * exact, DIGITS), exact)
+        far = scores.lacking > scores.lacking[exact > 0].min(initial=np.inf)
+        most = float(exact[~far].max(initial=0.0))
+        exact = np.where(far, np.round(FAR * min(1.0, most) * exact, DIGITS), exact)
     best = float(exact.max(initial=0.0))
     if not best:
         return Points(bytes(len(exact)), None)

@@ -117,6 +117,13 @@ def test_a_node_on_which_the_device_would_be_far_comes_after_the_others(cluster:
     assert goes(cluster, trainer("t", cpu="4")) == ("b", "0")
 
 
+def test_however_much_kin_draws_there(cluster: Cluster):
+    full, kin = reservation("full", "0", milli=8000), reservation("kin", "1", group="default/shop")
+    tell(cluster, "a", {1: 1}, full, kin)
+    tell(cluster, "b", {1: 1}, *(reservation(f"busy-{home}", home, milli=6000, group="default/other") for home in "01"))
+    assert goes(cluster, trainer("t", cpu="1")) == ("b", "0")
+
+
 STRICT = {"policy": "single-numa-node", "cpu": "4"}
 
 
