@@ -311,7 +311,9 @@ class Cluster:
                 group: {uid: place for uid, place in places.items() if (pod := pods.get(uid)) and not pod.holds_nothing}
                 for group, places in planned.places.items()
             }
-            self._nodes.hold_for_groups(current, waiting.demands, waiting.priorities, waiting.nodes, planned.to_come)
+            self._nodes.hold_for_groups(
+                current, waiting.demands, waiting.priorities, waiting.nodes, planned.to_come, devices=waiting.devices
+            )
             self._nodes.created(pods.pods().keys() - waiting.pods.keys())
         return bool(waiting.pods)
 

@@ -8,6 +8,9 @@ fewest nodes, as near each other as there is room. Where some are cut so, others
 pieces take. So there are several plans, in which those that a NUMA node holds go before those that are cut, or do not,
 or all are as they were planned before; the one counts that brings the groups together most.
 
+Devices lead: a pod goes where those that it asks for are free, and no pod of a later group gets them; groups that ask
+for some choose before those that do not.
+
 Where a group is cut, its pods are taken in such an order that those that talk with each other are on one side, or,
 where nothing is known of that, workload by workload, the smallest first: as much as possible of what talks then fits
 beside each other.
@@ -19,7 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +32,7 @@ from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.arrays import Bools, Floats
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_GROUPS = 500
@@ -59,7 +63,7 @@ NO_PULLS: Pulls = {}
 
 class Pod(NamedTuple):
     """One that waits. asks: what it is expected to take; no NUMA node holds more than it has. where: it may go.
-    pages: bytes that it asks for in hugepages, by their size.
+    pages: bytes that it asks for in hugepages, by their size. devices: of each resource.
     """
 
     uid: str
@@ -67,15 +71,16 @@ class Pod(NamedTuple):
     asks: CpuAndMemory
     where: NodeSet = ANYWHERE
     pages: tuple[tuple[int, int], ...] = ()
+    devices: Devices = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """What is still to come of a group. beyond: of members that may come, and have to find room as well. here: how many
-    members are on each NUMA node. barred: nodes where it may not go. priority: its highest. grows: more of it was
-    created a moment ago, so that it is not known how large it will be. later: pods that are about to be created: they
-    are planned beside the others, and no group of the same plan gets their room. apart_from: others, as `group` names
-    them, with which it shares no node.
+    """What is still to come of a group. beyond, beyond_devices: of members that may come, and have to find room as
+    well. here: how many members are on each NUMA node. barred: nodes where it may not go. priority: its highest.
+    grows: more of it was created a moment ago, so that it is not known how large it will be. later: pods that are about
+    to be created: they are planned beside the others, and no group of the same plan gets their room. apart_from:
+    others, as `group` names them, with which it shares no node.
     """
 
     group: str
@@ -87,6 +92,7 @@ class Coming:
     grows: bool = False
     later: Sequence[Pod] = ()
     apart_from: frozenset[str] = frozenset()
+    beyond_devices: Devices = ()
 
     @property
     def all(self) -> list[Pod]:
@@ -96,6 +102,11 @@ class Coming:
     @property
     def asks(self) -> CpuAndMemory:
         return _sum(self.all)
+
+    @property
+    def led(self) -> bool:
+        """Whether devices say where it can be."""
+        return bool(self.beyond_devices) or any(pod.devices for pod in self.all)
 
 
 def pack(
@@ -119,7 +130,10 @@ def pack(
             rooms.cpu[node, at] += cpu
             rooms.memory[node, at] += memory
     plan = _Plan(_Given(rooms, index, _Areas(rooms.nodes, domains), pulls, slots, before))
-    order = sorted(groups, key=lambda coming: (-coming.priority, not coming.here, -coming.asks[0], coming.group))
+    order = sorted(
+        groups,
+        key=lambda coming: (-coming.priority, not coming.here, not coming.led, -coming.asks[0], coming.group),
+    )
     for _, alike in groupby(order[:MOST_GROUPS], key=lambda coming: coming.priority):
         plan.add([*alike])
     return plan.packed
@@ -227,7 +241,8 @@ class _Plan:
     @property
     def _values(self) -> list[Floats]:
         rooms = self._rooms
-        return [rooms.cpu, rooms.memory, rooms.groups, *rooms.pages.values()]
+        devices = (each.free for each in rooms.devices.values())
+        return [rooms.cpu, rooms.memory, rooms.groups, *rooms.pages.values(), *devices]
 
 
 @dataclass(frozen=True)
@@ -264,6 +279,7 @@ class _Packing:
         self._within: Bools | None = None
         self._cpu, self._memory = rooms.cpu.reshape(-1), rooms.memory.reshape(-1)
         self._pages = {size: free.reshape(-1) for size, free in rooms.pages.items()}
+        self._devices = rooms.devices if coming.led else {}
         self._places: dict[str, NumaPlace] = {}
         self._width = rooms.cpu.shape[1]
         self._bound = any(pod.where is not ANYWHERE for pod in coming.all)
@@ -381,9 +397,13 @@ class _Packing:
         roomy = [
             (domain[0], _fewest(free[there], cpu), float(free[there].sum()), int(there.argmax()), there)
             for domain, there in self._areas.by_domain.items()
-            if free[there].sum() >= cpu and holds[there].sum() >= memory
+            if free[there].sum() >= cpu and holds[there].sum() >= memory and self._have_devices(left, there)
         ]
         return [there for *_, there in sorted(roomy, key=lambda row: row[:4])[:NODES_TRIED]]
+
+    def _have_devices(self, left: Sequence[Pod], there: Bools) -> bool:
+        """Whether these nodes have them for all."""
+        return all(self._devices[name].free[there].sum() >= sum(each) for name, each in self._in_devices(left).items())
 
     def _on_nodes(self, left: list[Pod], most: int, within: Bools | None) -> list[Pod]:
         """On so many nodes at most, of these; who does not fit there is left."""
@@ -422,7 +442,21 @@ class _Packing:
         """Whether they may all go there, and it has room for so much."""
         roomy = bool(self._cpu[at] >= max(LEAST, asks[0]) and self._memory[at] >= asks[1])
         roomy = roomy and all(self._pages[size][at] >= amount for size, amount in self._in_pages(pods).items())
+        roomy = roomy and self._has_devices(pods, at)
         return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
+
+    def _has_devices(self, pods: Sequence[Pod], at: int) -> bool:
+        node, home = divmod(at, self._width)
+        asked = self._in_devices(pods).items()
+        return all(bool(self._devices[name].on(node).hold(each)[0, home]) for name, each in asked)
+
+    def _in_devices(self, pods: Sequence[Pod], beyond: Devices = ()) -> Mapping[str, list[int]]:
+        """How many each of them asks for that asks for some, by resource. beyond: that others may ask for."""
+        asked: dict[str, list[int]] = {}
+        if self._devices:
+            for name, count in chain(beyond, *(pod.devices for pod in pods)):
+                asked.setdefault(name, []).append(count)
+        return asked
 
     def _in_pages(self, pods: Sequence[Pod]) -> Mapping[int, int]:
         """What they ask for in hugepages of each size that somebody asks for."""
@@ -462,32 +496,34 @@ class _Packing:
         if left and _pairs(beside.values()) + len(left) ** 2 < _pairs(members.values()) + len(coming) ** 2:
             kept = self._state()
             self._restore(before)
-            if (home := self._tightest(coming, self._with_beyond(coming))) is not None:
+            if (home := self._tightest(coming, self._with_beyond(coming), self._coming.beyond_devices)) is not None:
                 return self._take(coming, home)
             self._restore(kept)
         return left
 
     def _home(self, pods: Sequence[Pod]) -> int | None:
         """The NUMA node for all of them; while the group grows, the one where most can follow."""
-        asks = self._with_beyond(pods)
+        asks, devices = self._with_beyond(pods), self._coming.beyond_devices
         if not self._coming.grows:
-            return self._tightest(pods, asks)
-        fits, groups = self._fits(pods, asks), self._rooms.groups.reshape(-1)
+            return self._tightest(pods, asks, devices)
+        fits, groups = self._fits(pods, asks, devices), self._rooms.groups.reshape(-1)
         if not fits.any():
             return None
         home = int(np.where(fits, (self._cpu - asks[0]) / (groups + 1), -np.inf).argmax())
         groups[home] += 1
         return home
 
-    def _tightest(self, pods: Sequence[Pod], asks: CpuAndMemory) -> int | None:
-        """The NUMA node that holds so much with least left over, where they may all go."""
-        fits = self._fits(pods, asks)
+    def _tightest(self, pods: Sequence[Pod], asks: CpuAndMemory, devices: Devices = ()) -> int | None:
+        """The NUMA node that holds so much with least left over, where they may all go. devices: beside their own."""
+        fits = self._fits(pods, asks, devices)
         return int(np.where(fits, self._cpu, np.inf).argmin()) if fits.any() else None
 
-    def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory) -> Bools:
+    def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory, devices: Devices) -> Bools:
         fits: Bools = (self._cpu >= max(LEAST, asks[0])) & (self._memory >= asks[1])
         for size, amount in self._in_pages(pods).items():
             fits &= self._pages[size] >= amount
+        for name, each in self._in_devices(pods, devices).items():
+            fits &= self._devices[name].hold(each).reshape(-1)
         for where in self._wheres(pods):
             fits &= np.repeat(self._open(where), self._width)
         for node in self._barred():
@@ -504,7 +540,7 @@ class _Packing:
         best: list[Pod] | None = None
         for node in self._most_promising(left):
             before = self._state()
-            rest = self._fill(left, self._roomiest_first(node))
+            rest = self._fill(left, self._roomiest_first(node, left))
             if not rest:
                 return rest
             if best is None or len(rest) < len(best):
@@ -515,17 +551,22 @@ class _Packing:
         self._restore(kept)
         return best
 
+    @property
+    def _values(self) -> list[Floats]:
+        devices = (each.free for each in self._devices.values())
+        return [self._cpu, self._memory, *self._pages.values(), *devices]
+
     def _state(self) -> tuple[list[Floats], dict[str, NumaPlace]]:
-        return [values.copy() for values in (self._cpu, self._memory, *self._pages.values())], dict(self._places)
+        return [values.copy() for values in self._values], dict(self._places)
 
     def _restore(self, state: tuple[list[Floats], dict[str, NumaPlace]]) -> None:
-        for values, before in zip((self._cpu, self._memory, *self._pages.values()), state[0], strict=True):
+        for values, before in zip(self._values, state[0], strict=True):
             values[:] = before
         self._places = state[1]
 
     def _most_promising(self, left: Sequence[Pod]) -> list[str]:
-        """Nodes by how much of all pairs would be on one NUMA node there, as far as CPU tells; of those alike, those
-        near where most of it is.
+        """Nodes by how many of the devices they have, then by how much of all pairs would be on one NUMA node there, as
+        far as CPU tells; of those alike, those near where most of it is.
         """
         need = self._with_beyond(left)[0]
         free = np.sort(np.maximum(self._rooms.cpu, 0.0), axis=1)[:, ::-1]
@@ -542,15 +583,23 @@ class _Packing:
         near = np.zeros(len(spare))
         for area in self._around():
             near += area
-        order = np.lexsort((spare, -near, -np.round(together / max(1, need) ** 2, 6)))[:NODES_TRIED]
+        served = np.zeros(len(spare))
+        for name, each in self._in_devices(left).items():
+            served += np.where(together > 0, _served(self._devices[name].free.sum(axis=1), each), 0.0)
+        order = np.lexsort((spare, -near, -np.round(together / max(1, need) ** 2, 6), -served))[:NODES_TRIED]
         return [self._rooms.nodes[at] for at in order.tolist() if together[at] > 0]
 
     def _of_node(self, node: str) -> range:
         first = self._index[node] * self._width
         return range(first, first + self._width)
 
-    def _roomiest_first(self, node: str) -> list[int]:
-        return sorted(self._of_node(node), key=lambda at: -self._cpu[at])
+    def _roomiest_first(self, node: str, left: Sequence[Pod]) -> list[int]:
+        """Of those alike in devices."""
+        places = self._of_node(node)
+        served = np.zeros(self._width)
+        for name, each in self._in_devices(left).items():
+            served += _served(self._devices[name].on(self._index[node]).by_numa_node[0], each)
+        return sorted(places, key=lambda at: (-served[at - places.start], -self._cpu[at]))
 
     def _fill(self, left: list[Pod], order: Sequence[int]) -> list[Pod]:
         """One NUMA node after the other; all on the first one that holds all that is left."""
@@ -580,6 +629,8 @@ class _Packing:
             self._memory[at] -= pod.asks[1]
             for size, amount in pod.pages:
                 self._pages[size][at] -= amount
+            for name, count in pod.devices:
+                self._devices[name].take(at // self._width, at % self._width, count)
         return []
 
 
@@ -593,6 +644,12 @@ def _summed_pages(pods: Iterable[Pod]) -> Counter[int]:
         for size, amount in pod.pages:
             total[size] += amount
     return total
+
+
+def _served(free: Floats, asked: Sequence[int]) -> Floats:
+    """How many of the devices that pods ask for are there; none where no pod has enough."""
+    served: Floats = np.where(free >= min(asked), np.minimum(free, sum(asked)), 0.0)
+    return served
 
 
 def _fewest(free: Floats, need: int) -> int:
@@ -616,13 +673,14 @@ def _pairs(counts: Iterable[int]) -> int:
 
 def _by_ties(pods: Sequence[Pod], pulls: Pulls) -> list[Pod]:
     """In an order in which each is drawn most by those before it, for what it asks; where nothing is known, workload by
-    workload, the smallest first.
+    workload, the smallest first. Those first that ask for devices, which are not everywhere.
     """
     of_workload: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         of_workload[pod.workload].append(pod)
     size = {name: sum(pod.asks[0] for pod in alike) for name, alike in of_workload.items()}
-    names = sorted(of_workload, key=lambda name: (size[name], name))
+    led = {pod.workload for pod in pods if pod.devices}
+    names = sorted(of_workload, key=lambda name: (name not in led, size[name], name))
     if not any(pulls.get(name) for name in names):
         return [pod for name in names for pod in of_workload[name]]
     drawn = dict.fromkeys(names, 0.0)
@@ -630,7 +688,10 @@ def _by_ties(pods: Sequence[Pod], pulls: Pulls) -> list[Pod]:
     alone = {name: sum(pulls.get(name, {}).get(other, 0.0) for other in names) for name in names}
     left = dict.fromkeys(names)
     while left:
-        chosen = max(left, key=lambda name: (drawn[name] / max(1, size[name]), alone[name] / max(1, size[name])))
+        chosen = max(
+            left,
+            key=lambda name: (name in led, drawn[name] / max(1, size[name]), alone[name] / max(1, size[name])),
+        )
         del left[chosen]
         ordered += of_workload[chosen]
         for other, weight in pulls.get(chosen, {}).items():

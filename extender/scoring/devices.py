@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from extender.state.pods import Devices, PodRow
+from extender.state.pods import PodRow
 from numakin.placement.decide.request import Kin, Request
 from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.live_usage import Live
+from numakin.placement.model.live_usage import Devices, Live
 from numakin.placement.optin.options import Policy, Scope
 
 MOST_ALIKE = 16
@@ -45,14 +45,16 @@ def reported(live: Live, devices: Devices) -> bool:
 
 def lacking(live: Live, pod: PodRow, kin: Kin, home: NumaSet) -> int:
     """How many devices the pod, and those to come of a group that begins, would find near to none of these NUMA nodes.
-    Of what the group will ask for, those count too that the node has not got at all, or says nothing of; that it has
-    what the pod itself asks for kube-scheduler has seen to.
+    Those count too that the node has not got at all beside what is held for others; of what the group will ask for,
+    also those that it says nothing of.
     """
-    far = sum(not near & home for near in _near(live, together(pod.devices, kin.devices)) if near)
-    left = Counter[str]()
+    asked, left = together(pod.devices, kin.devices), Counter[str]()
     for (resource, _), free in live.devices.items():
         left[resource] += free
-    return far + sum(max(0, min(count, MOST_ALIKE) - left[resource]) for resource, count in kin.devices)
+    far = sum(not near & home for near in _near(live, asked) if near)
+    unsaid = sum(min(count, MOST_ALIKE) for resource, count in kin.devices if resource not in left)
+    known = ((min(count, MOST_ALIKE), left[resource]) for resource, count in asked if resource in left)
+    return far + unsaid + sum(max(0, count - free) for count, free in known)
 
 
 def _near(live: Live, devices: Devices) -> Iterator[NumaSet]:

@@ -8,20 +8,23 @@ assumed there yet, since these hold their own room. It harms no pod: who may not
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from extender.state.columns.free_room import NumaPlace
+from extender.state.node_view import HeldReservation
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
-from numakin.placement.state.occupancy import Reservation
+from numakin.placement.model.live_usage import Devices
 
 GROWS_S = 2.0
 """How long a group counts as growing since a pod of it was created: controllers make them by and by."""
 
 NO_MEMBERS: Mapping[str, Collection[str]] = {}
+
+NO_DEVICES: Mapping[str, Devices] = {}
 
 NONE_TO_COME: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = {}
 
@@ -37,6 +40,7 @@ class HeldPod:
     group: str
     place: NumaPlace
     demand: Demand
+    devices: Devices = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +188,11 @@ class GroupHolds:
         priorities: Mapping[str, int],
         members: Mapping[str, Collection[str]] = NO_MEMBERS,
         to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = NONE_TO_COME,
+        *,
+        devices: Mapping[str, Devices] = NO_DEVICES,
     ) -> set[str]:
         """From now on it is this; nothing is held for groups that are not in it. The nodes where that is other than
-        before. demands: of each planned pod. members: the nodes where each group had some when it was planned.
+        before. demands, devices: of each planned pod. members: the nodes where each group had some when it was planned.
         to_come: by group and workload, the places of pods that were not created by then.
         """
         touched: set[str] = set()
@@ -208,7 +214,7 @@ class GroupHolds:
             everywhere = chain(places.values(), *later.values())
             known.foreseen = frozenset(place.node for place in everywhere) | {*members.get(group, ())}
             before = {uid: self._pods[uid] for uids in known.uids.values() for uid in uids}
-            after = {uid: HeldPod(group, place, demands[uid]) for uid, place in places.items()}
+            after = {uid: HeldPod(group, place, demands[uid], devices.get(uid, ())) for uid, place in places.items()}
             if before != after:
                 touched |= self._drop(group)
                 for uid, held in after.items():
@@ -218,7 +224,16 @@ class GroupHolds:
         self._lowest = min((known.priority for known in self._groups.values() if known.uids), default=0)
         return touched
 
-    def came(self, uid: str, group: str, workload: str, demand: Demand, may_go: Callable[[str], bool]) -> str:
+    def came(
+        self,
+        uid: str,
+        group: str,
+        workload: str,
+        demand: Demand,
+        may_go: Callable[[str], bool],
+        *,
+        devices: Devices = (),
+    ) -> str:
         """The pod was created: the next place of its workload that was planned for those to come, where it may go, is
         its own. The node; empty: there is none, or it has one already.
         """
@@ -228,7 +243,7 @@ class GroupHolds:
         if place is None or uid in self._pods:
             return ""
         places.remove(place)
-        self._add(group, uid, HeldPod(group, place, demand))
+        self._add(group, uid, HeldPod(group, place, demand, devices))
         return place.node
 
     def promise(self, group: str, promise: PromisedRoom, priority: int) -> set[str]:
@@ -301,7 +316,7 @@ class GroupHolds:
 
     def on(
         self, node: str, assumed: Callable[[str], bool], but: Collection[str] = ()
-    ) -> dict[str, tuple[Reservation, ...]]:
+    ) -> dict[str, tuple[HeldReservation, ...]]:
         """What is held there, by group, other than these. assumed: whether a pod holds room of its own, by uid."""
         return {
             group: _reservations(group, [self._pods[uid] for uid in self._groups[group].uids[node] if not assumed(uid)])
@@ -352,15 +367,25 @@ class GroupHolds:
         return nodes
 
 
-def _reservations(group: str, pods: Iterable[HeldPod]) -> tuple[Reservation, ...]:
+def _reservations(group: str, pods: Iterable[HeldPod]) -> tuple[HeldReservation, ...]:
     """One for each NUMA node. They belong to no pod, so that nothing takes them for members."""
     alike: dict[tuple[int, int], list[Demand]] = {}
+    devices: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for pod in pods:
         alike.setdefault((pod.place.numa_node, id(pod.demand)), []).append(pod.demand)
+        for resource, count in pod.devices:
+            devices[pod.place.numa_node][resource] += count
     sums: dict[int, Demand] = {}
     for (numa_node, _), demands in alike.items():
         sums[numa_node] = sums.get(numa_node, Demand()) + demands[0].times(len(demands))
     return tuple(
-        Reservation(f"held for {group} on {numa_node}", "", "", NumaSet.of((numa_node,)), demand)
+        HeldReservation(
+            f"held for {group} on {numa_node}",
+            "",
+            "",
+            NumaSet.of((numa_node,)),
+            demand,
+            devices=tuple(sorted(devices[numa_node].items())) if numa_node in devices else (),
+        )
         for numa_node, demand in sorted(sums.items())
     )

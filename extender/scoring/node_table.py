@@ -33,6 +33,7 @@ from extender.state.told_groups import ToldSizes
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.optin.options import Defaults
 from numakin.placement.optin.parsing import OptIn, opted_in
 from numakin.placement.optin.quotas import UNLIMITED, Quota
@@ -161,8 +162,6 @@ class NodeTable:
             want, self.known, self.groups, self.locations,
             spec=spec, members=members, waiting=self._to_come_milli(want), told=self._told(want.pod),
         )  # fmt: skip
-        if not on_nodes.near and (awaited := self.waiting.devices_beside(want.pod.uid, want.group)):
-            on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
         if (promised := self.group_holds.promised(want.pod.uid)) is not None:
             return on_nodes.planned(promised.node, promised.numa_node), promised.node
         known = spec.priorities or self.known.peers.get(want.pod.workload)
@@ -173,6 +172,8 @@ class NodeTable:
         if place is None and self.plans:
             place = VacantSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:
+            if not on_nodes.near and (awaited := self.waiting.devices_beside(want.pod.uid, want.group)):
+                on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
             return on_nodes, None
         return on_nodes.planned(place.node, place.numa_node), place.node
 
@@ -255,10 +256,17 @@ class NodeTable:
             self.domains = domains
             self._columns.located(domains)
 
-    def free_room(self, now: float, timeout: float, but: Collection[str], sizes: Collection[int] = ()) -> FreeRoom:
+    def free_room(
+        self,
+        now: float,
+        timeout: float,
+        but: Collection[str],
+        sizes: Collection[int] = (),
+        resources: Collection[str] = (),
+    ) -> FreeRoom:
         """As the column store has it."""
         self._settle()
-        return self._columns.free_room(now, timeout, but, sizes)
+        return self._columns.free_room(now, timeout, but, sizes, resources)
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
         """How many of a named group are on each NUMA node, assumed ones too; without those on several, and those on
@@ -375,9 +383,11 @@ class NodeTable:
         priorities: Mapping[str, int],
         members: Mapping[str, Collection[str]],
         to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]],
+        *,
+        devices: Mapping[str, Devices],
     ) -> None:
         """From now on room is held for these waiting pods where they are planned."""
-        if touched := self.group_holds.plan(planned, demands, priorities, members, to_come):
+        if touched := self.group_holds.plan(planned, demands, priorities, members, to_come, devices=devices):
             self.holds += 1
             self._hold_on(touched)
 
@@ -385,11 +395,11 @@ class NodeTable:
         """Gives these pods the places that were planned for what was to come, those that wait and may go there."""
         for uid in uids:
             pod = self.waiting.get(uid)
-            if pod is None or pod.holds_nothing or pod.own_terms or pod.devices:
+            if pod is None or pod.holds_nothing or pod.own_terms:
                 continue
             demand = pod.expected(self.known.uses)
             may_go = partial(self.admission.admits, pod.terms)
-            if node := self.group_holds.came(uid, pod.group, pod.workload, demand, may_go):
+            if node := self.group_holds.came(uid, pod.group, pod.workload, demand, may_go, devices=pod.devices):
                 self.holds += 1
                 self._hold_on((node,))
 

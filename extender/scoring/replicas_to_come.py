@@ -156,8 +156,7 @@ class ReplicasToCome:
         if not row.comes_again or row.owner is None or row.owner.kind in ENDING or not (group := _group(row)):
             return
         try:
-            anywhere = not (row.own_terms or row.devices)
-            was = ToldReplicas(row.workload, group, 1, row.demand, anywhere, row.terms)
+            was = ToldReplicas(row.workload, group, 1, row.demand, not row.own_terms, row.terms, row.devices)
         except PlacementError:
             return
         self._remember(row.uid, _Former(now, was))

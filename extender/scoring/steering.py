@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from extender.planning.group_planner import Plans
+from extender.scoring import devices
 from extender.scoring.predict import Wanted
 from extender.state.columns.cells import Cells
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
+from numakin.placement.decide.request import NO_KIN
+from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.state.allocations import as_one
 
 EPSILON = 1e-9
@@ -85,6 +88,8 @@ def _fits(want: Wanted, view: NodeView, numa_node: int, promised: int = 0) -> bo
     """
     if view.table is None:
         return True
+    if devices.lacking(view.occupancy.live, want.pod, NO_KIN, NumaSet.of((numa_node,))):
+        return False
     demand = want.whole[0].reservation_demand
     there = view.table[:, view.table[0] == numa_node]
     if not there.size:

@@ -23,6 +23,7 @@ from extender.state.node_domains import NodeDomains
 from extender.state.pods import PodRow
 from extender.state.told_groups import ToldReplicas, ToldSizes
 from numakin.placement.model.demand import Demand, counted
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_LATER = 500
@@ -60,7 +61,8 @@ class WaitingGroups:
     tried: where those would be whose gangs are being tried, by uid: for their own group they are there.
     members: by group how many are on each NUMA node that they will stay on, and totals: in all. kinds: of those of
     which some share no node, with whom the members on each node may share it. leaving: by uid, what those ask for that
-    are on cordoned nodes, and about to come again. nodes: where each group has members, at all. sizes: of groups, as
+    are on cordoned nodes, and about to come again. nodes: where each group has members, at all. beside: of these, where
+    the only ones have devices and are on several NUMA nodes. sizes: of groups, as
     their pods or others say. to_come: of groups, what is not created yet. held: the room that other holds have. before:
     where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created
     a moment ago.
@@ -73,6 +75,7 @@ class WaitingGroups:
     kinds: Mapping[str, Mapping[str, Sequence[PodKind]]]
     totals: Mapping[str, int]
     nodes: Mapping[str, frozenset[str]]
+    beside: Mapping[str, frozenset[str]]
     leaving: Mapping[str, Mapping[str, WaitingPod]]
     sizes: Mapping[str, int]
     to_come: Mapping[str, Sequence[ToldReplicas]]
@@ -121,6 +124,7 @@ class WaitingGroups:
             (each.demand for each in chain.from_iterable(to_come.values())),
         )
         sizes = {size for demand in asked for size in demand.hugepages}
+        resources = _resources(pods.values(), chain.from_iterable(to_come.values()), leaving)
         members = {group: nodes.members_by_place(group) for group in groups}
         totals = {group: nodes.groups.total(group) for group in groups}
         for uid, place in tried.items():
@@ -135,12 +139,13 @@ class WaitingGroups:
             totals=totals,
             kinds={group: _kinds(nodes, group, tried, rows) for group in groups & apart},
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
+            beside={group: _beside(nodes, group, members[group], rows) for group in groups},
             leaving=leaving,
             sizes=_sizes(pods.values(), nodes.told),
             to_come=to_come,
             grow=holds.growing(now),
             barred={group: holds.barred(group) for group in groups},
-            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned, sizes) if groups else None,
+            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned, sizes, resources) if groups else None,
             held=held,
             before={uid: planned for uid in pods if (planned := holds.place(uid)) is not None},
             uses=nodes.known.uses,
@@ -153,6 +158,11 @@ class WaitingGroups:
     @property
     def demands(self) -> dict[str, Demand]:
         return {uid: pod.expected(self.uses) for uid, pod in self.pods.items()}
+
+    @property
+    def devices(self) -> dict[str, Devices]:
+        """Of those that ask for any."""
+        return {uid: pod.devices for uid, pod in self.pods.items() if pod.devices}
 
     @property
     def priorities(self) -> dict[str, int]:
@@ -177,7 +187,7 @@ class WaitingGroups:
             found = {uid: place for coming in there for uid, place in packed.get(coming.group, {}).items()}
             planned = {pod.uid: found.get(pod.uid) for coming in there for pod in coming.pods}
             mine = self._of_whole_gangs({**places[group], **planned})
-            if self._with_members(group, mine or found, there):
+            if self._with_members(group, mine or found, there) and self._with_devices(group, mine, there):
                 places[group] = mine
                 to_come[group] = _by_workload(chain.from_iterable(coming.later for coming in there), found)
         return PlannedGroups(places, to_come)
@@ -192,8 +202,16 @@ class WaitingGroups:
         have no room for now, and what draws the pods is weighed as each is asked about.
         """
         wheres = {pod.where for coming in comings for pod in coming.all} or {ANYWHERE}
-        nodes = {place.node for place in self.members[group] if any(where.has(place.node) for where in wheres)}
+        there = {place.node for place in self.members[group]} | self.beside[group]
+        nodes = {node for node in there if any(where.has(node) for where in wheres)}
         return not nodes or any(place.node in nodes for place in pods.values())
+
+    def _with_devices(self, group: str, pods: Mapping[str, NumaPlace], comings: Sequence[Coming]) -> bool:
+        """Whether any pod that asks for devices is planned, or none asks for some, or there are members: else it is not
+        known where these will be, and the others go by what each node has.
+        """
+        asking = [pod.uid for coming in comings for pod in coming.pods if pod.devices]
+        return not asking or bool(self.members[group]) or any(uid in pods for uid in asking)
 
     def _comings(self) -> dict[str, list[Coming]]:
         """By group, the pieces that may be together."""
@@ -220,6 +238,7 @@ class WaitingGroups:
                 group=name,
                 pods=[pods[uid] for uid in piece.uids],
                 beyond=(0, 0),
+                beyond_devices=(),
                 here={place: count for place, count in coming.here.items() if place.node == piece.node},
                 barred=coming.barred | self._closed_to(group, piece) | (homes - {piece.node}),
                 later=(),
@@ -239,14 +258,14 @@ class WaitingGroups:
         here = self.members[group]
         workloads = {*(pod.workload for _, pod in free), *(each.workload for each in self.to_come[group])}
         known = not workloads.isdisjoint(self.pulls)
-        if any(pod.devices for _, pod in pods):
-            return None  # which NUMA nodes the devices are near to leads
         if known and len(here) > 1:
             return None  # who its kin are, and where, is known better than by how many there are
         ready = [self._pod(uid, pod) for uid, pod in free if not pod.holds_nothing]
         leaving = (self._pod(f"{uid} again", pod) for uid, pod in self.leaving[group].items())
         later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
-        unsure = [self._asks(pod) for _, pod in free if pod.holds_nothing]
+        alone = [pod for _, pod in to_come if pod.devices and pod.own_terms and not pod.kind.apart]
+        others = [*(pod for _, pod in free if pod.holds_nothing), *alone]
+        unsure = [self._asks(pod) for pod in others]
         created = self.totals[group] + len(to_come)
         missing = self.sizes.get(group, 0) - created - sum(each.count for each in self.to_come[group])
         if missing > 0 and (asks := [pod.asks for pod in (*ready, *later)] + unsure):
@@ -255,17 +274,22 @@ class WaitingGroups:
             return None
         beyond = sum(cpu for cpu, _ in unsure), sum(memory for _, memory in unsure)
         priority = max((pod.priority for _, pod in pods), default=0)
-        return Coming(group, ready, beyond, here, self.barred[group], priority, group in self.grow, later)
+        return Coming(
+            group, ready, beyond, here, self.barred[group], priority, group in self.grow, later,
+            beyond_devices=_summed(pod.devices for pod in others),
+        )  # fmt: skip
 
     def _not_created(self, group: str) -> Iterator[Pod]:
         """Replicas as the pods that they will be."""
         for each in self.to_come[group]:
             asks, where = _room(counted(each.demand, self.uses.get(each.workload, 0))), self.admission.where(each.terms)
+            more = asks, where, _pages(each.demand), each.devices
             for number in range(each.count if each.anywhere else 0):
-                yield Pod(f"{each.workload} to come {number}", each.workload, asks, where, _pages(each.demand))
+                yield Pod(f"{each.workload} to come {number}", each.workload, *more)
 
     def _pod(self, uid: str, pod: WaitingPod) -> Pod:
-        return Pod(uid, pod.workload, self._asks(pod), self.admission.where(pod.terms), _pages(pod.demand))
+        where = self.admission.where(pod.terms)
+        return Pod(uid, pod.workload, self._asks(pod), where, _pages(pod.demand), pod.devices)
 
     def _asks(self, pod: WaitingPod) -> CpuAndMemory:
         return _room(pod.expected(self.uses))
@@ -276,6 +300,29 @@ def _leaving(nodes: NodeTable, group: str, rows: Mapping[str, PodRow]) -> dict[s
     there = {member.pod: rows[member.pod] for member in nodes.members_on(nodes.cordoned, group) if member.pod in rows}
     found = {uid: waiting_pod(row) for uid, row in there.items() if row.comes_again}
     return {uid: pod for uid, pod in found.items() if pod is not None}
+
+
+def _beside(nodes: NodeTable, group: str, members: Collection[NumaPlace], rows: Mapping[str, PodRow]) -> frozenset[str]:
+    """members: where those of the group are that are on one NUMA node each."""
+    others = nodes.groups.nodes(group).keys() - {place.node for place in members} - nodes.cordoned
+    there = ((node, rows.get(member.pod)) for node in others for member in nodes.members_on((node,), group))
+    return frozenset(node for node, row in there if row is not None and row.devices)
+
+
+def _resources(
+    pods: Iterable[WaitingPod], to_come: Iterable[ToldReplicas], leaving: Mapping[str, Mapping[str, WaitingPod]]
+) -> set[str]:
+    """Of devices that any of them asks for."""
+    pods = chain(pods, *(gone.values() for gone in leaving.values()))
+    asked = chain((pod.devices for pod in pods), (each.devices for each in to_come))
+    return {resource for devices in asked for resource, _ in devices}
+
+
+def _summed(devices: Iterable[Devices]) -> Devices:
+    total = Counter[str]()
+    for each in devices:
+        total.update(dict(each))
+    return tuple(sorted(total.items()))
 
 
 def _kinds(

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from extender.scoring.predict import opt_ins, taken_demand
 from extender.state.apart import NO_KIND, PodKind
-from extender.state.pods import Devices, PodRow
+from extender.state.pods import PodRow
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import PlacementError
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.parsing import opted_in
 

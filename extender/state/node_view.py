@@ -13,9 +13,8 @@ from extender.state.columns.arrays import Floats
 from extender.state.columns.cells import Counted, table
 from extender.state.node_index import NodeIndex
 from extender.state.node_report import Report, ReportRefused
-from extender.state.pods import Devices
 from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.live_usage import Live
+from numakin.placement.model.live_usage import Devices, Live
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.placement.state.yielded import NONE, Yielded
@@ -69,6 +68,13 @@ class Assumption:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class HeldReservation(Reservation):
+    """What is held on one NUMA node for pods of a group that wait. devices: that they ask for."""
+
+    devices: Devices = ()
+
+
 @dataclass(frozen=True)
 class NodeView:
     """Immutable: every change gives a new one, so that what was once scored can be explained from the same values.
@@ -91,7 +97,7 @@ class NodeView:
     yielded: Yielded = NONE
     report_format: int = REPORT_FORMAT
     assumed: Mapping[str, Assumption] = field(default_factory=dict)
-    held: Mapping[str, tuple[Reservation, ...]] = field(default_factory=dict)
+    held: Mapping[str, tuple[HeldReservation, ...]] = field(default_factory=dict)
     ended: frozenset[str] = frozenset()
     occupancy: Occupancy = UNMADE
     unheld: NodeView | None = field(default=None, repr=False, compare=False)
@@ -104,9 +110,7 @@ class NodeView:
             object.__setattr__(self, "occupancy", self._expected())
 
     def _expected(self) -> Occupancy:
-        occupancy = _with_assumed(_less(self.reported, self.ended), self.assumed.values())
-        held = {reservation.key: reservation for there in self.held.values() for reservation in there}
-        return occupancy.changed(held, checked=False) if held else occupancy
+        return _with_held(_with_assumed(_less(self.reported, self.ended), self.assumed.values()), self.held)
 
     @property
     def bare(self) -> NodeView:
@@ -114,13 +118,21 @@ class NodeView:
         if not self.held or self.unheld is not None:
             return self.unheld or self
         keys = (reservation.key for there in self.held.values() for reservation in there)
-        return _carried(self, self.occupancy.changed(dict.fromkeys(keys), checked=False), held={})
+        occupancy = self.occupancy.changed(dict.fromkeys(keys), checked=False)
+        if _with_devices(self.held):
+            occupancy = occupancy.with_live(_less_devices(self.reported.live, self.assumed.values()))
+        return _carried(self, occupancy, held={})
 
     def free_pages(self, numa_node: int, size: int) -> int:
         """Bytes in hugepages of this size that are neither requested nor in use."""
         pages = self.machine.node(numa_node).hugepages.get(size, 0)
         requested = self.occupancy.load(self.machine).hugepages.get((numa_node, size), 0)
         return min(pages - requested, self.occupancy.live.free_hugepages.get((numa_node, size), pages))
+
+    def free_devices(self, resource: str) -> dict[int, int]:
+        """How many, by the mask of the NUMA nodes that they are near to."""
+        devices = self.occupancy.live.devices
+        return {mask: free for (name, mask), free in devices.items() if name == resource}
 
     @cached_property
     def index(self) -> NodeIndex:
@@ -226,14 +238,14 @@ class NodeView:
             vars(after)["table"] = self.table
         return after
 
-    def holding(self, held: Mapping[str, tuple[Reservation, ...]]) -> NodeView:
+    def holding(self, held: Mapping[str, tuple[HeldReservation, ...]]) -> NodeView:
         """With this held for groups, in place of what is."""
         if held == self.held:
             return self
-        bare, new = self.bare, {reservation.key: reservation for there in held.values() for reservation in there}
-        if not new:
+        bare = self.bare
+        if not any(held.values()):
             return bare
-        return _carried(bare, bare.occupancy.changed(new, checked=False), held=held, unheld=bare)
+        return _carried(bare, _with_held(bare.occupancy, held), held=held, unheld=bare)
 
     def without_held(self, groups: Container[str]) -> NodeView:
         """As these groups find it."""
@@ -308,6 +320,20 @@ def _with_assumed(occupancy: Occupancy, assumed: Collection[Assumption]) -> Occu
         },
         checked=False,
     )
+
+
+def _with_held(occupancy: Occupancy, held: Mapping[str, tuple[HeldReservation, ...]]) -> Occupancy:
+    new = {reservation.key: reservation for there in held.values() for reservation in there}
+    if not new:
+        return occupancy
+    if devices := _with_devices(held):
+        occupancy = occupancy.with_live(occupancy.live.less_devices(devices))
+    return occupancy.changed(new, checked=False)
+
+
+def _with_devices(held: Mapping[str, tuple[HeldReservation, ...]]) -> list[tuple[int, Devices]]:
+    """By the mask of a NUMA node, the devices that are held for pods there."""
+    return [(each.numa_nodes.mask, each.devices) for there in held.values() for each in there if each.devices]
 
 
 def _less_devices(live: Live, assumed: Iterable[Assumption]) -> Live:

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from extender.state import told_groups
 from extender.state.apart import PodKind
 from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
@@ -27,10 +28,6 @@ ENDED = frozenset({"Succeeded", "Failed"})
 
 DEMANDS = 1024
 """Different ones that are kept: replicas ask for the same, and each is asked for it several times."""
-
-
-Devices = tuple[tuple[str, int], ...]
-"""How many of each resource, by name."""
 
 
 @dataclass(frozen=True, slots=True)

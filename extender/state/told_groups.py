@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.parsing import LARGEST_SIZE
 
@@ -66,8 +67,7 @@ def told_key(kind: str, namespace: str, name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class ToldReplicas:
     """What a controller keeps of one workload, NAMESPACE/KIND/NAME as `PodRow.workload` has it: so many pods of this
-    group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes, and ask
-    for no devices.
+    group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes.
     """
 
     workload: str
@@ -76,6 +76,7 @@ class ToldReplicas:
     demand: Demand
     anywhere: bool = True
     terms: NodeTerms = NO_TERMS
+    devices: Devices = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ from extender.cluster import Cluster
 from extender.scoring.group_holds import GROWS_S
 from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
 from extender.settings import Settings
+from extender.state.columns.free_room import NumaPlace
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Live
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
@@ -220,12 +222,19 @@ def test_cpus_of_their_own_are_held_whole(
 MIB = 1 << 20
 
 
-def with_pages(rows: list[PodRow], amount: str) -> list[PodRow]:
-    pages = {"hugepages-2Mi": amount}
+def asking(rows: list[PodRow], resource: str, amount: str) -> list[PodRow]:
+    """For this too."""
     return [
-        replace(row, containers=tuple(replace(each, requests={**each.requests, **pages}) for each in row.containers))
+        replace(
+            row,
+            containers=tuple(replace(each, requests={**each.requests, resource: amount}) for each in row.containers),
+        )
         for row in rows
     ]
+
+
+def with_pages(rows: list[PodRow], amount: str) -> list[PodRow]:
+    return asking(rows, "hugepages-2Mi", amount)
 
 
 def with_free_pages(*mib: int) -> Machine:
@@ -270,6 +279,160 @@ class TestHugepages:
         paged.reserve()
         assert held(paged, "b") == {"default/shop": "0: 1000"}
         assert {asked(paged, row) for row in rows} == {"b"}
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """What is done once a plan is made, and before it is held."""
+    actions: list[Callable[[], object]] = []
+    planned = WaitingGroups.planned
+
+    def late(groups: WaitingGroups) -> PlannedGroups:
+        found = planned(groups)
+        for action in actions:
+            action()
+        return found
+
+    monkeypatch.setattr(WaitingGroups, "planned", late)
+    return actions
+
+
+GPU = "example.com/gpu"
+
+
+def gpus(count: int, rows: list[PodRow]) -> list[PodRow]:
+    return asking(rows, GPU, str(count))
+
+
+def tell_devices(cluster: Cluster, node: str, free: dict[int, int], *there: Reservation, generation: int = 1) -> None:
+    """A whole report. free: GPUs by the mask of the NUMA nodes that they are near to."""
+    cluster.connected(node)
+    live = Live(devices={(GPU, mask): count for mask, count in free.items()})
+    report = Report(generation, 0, fingerprint(there, []), there, live=live)
+    cluster.reported(NodeView(node, "session", "1", machine()), report)
+
+
+class TestDevices:
+    """a: 6 CPUs free beside no GPU, and 7 beside 2. b: 8 beside 2, and 3 beside none. c says nothing of GPUs."""
+
+    @pytest.fixture
+    def devices(self, cluster: Cluster) -> Cluster:
+        tell_devices(cluster, "a", {1: 0, 2: 2}, other(0, 2000), other(1, 1000))
+        tell_devices(cluster, "b", {1: 2, 2: 0}, other(1, 5000))
+        tell(cluster, "c")
+        return cluster
+
+    def left(self, cluster: Cluster, node: str) -> int:
+        """GPUs that are neither taken nor held."""
+        return sum(cluster.view(node).occupancy.live.devices.values())
+
+    def shop(self, trainers: int, feeders: int, group: str = "shop", **more) -> list[PodRow]:
+        """Those without a device come first."""
+        return [*of_group(group, feeders), *gpus(1, of_group(group, trainers, first=feeders, **more))]
+
+    def test_a_group_goes_where_its_devices_are_and_its_other_pods_with_them(self, devices: Cluster, clock: Clock):
+        rows = self.shop(2, 4)
+        created(devices, clock, *rows)
+        assert held(devices, "a") == {"default/shop": "1: 6000"}
+        assert self.left(devices, "a") == 0
+        assert {asked(devices, row, *"abc") for row in rows} == {"a"}
+        assert {reservations_of(devices, "a")[row.uid] for row in rows} == {"1"}
+        assert (held(devices, "a"), self.left(devices, "a")) == ({}, 0)
+
+    def test_a_group_that_is_cut_has_its_pods_where_their_devices_are(self, devices: Cluster, clock: Clock):
+        """The first pods are not drawn to the devices of others."""
+        tell_devices(devices, "a", {1: 1, 2: 1}, generation=2)
+        rows = self.shop(2, 10)
+        created(devices, clock, *rows)
+        planned = {row.uid: devices._nodes.group_holds.place(row.uid) for row in rows}
+        assert {planned[row.uid] for row in rows[-2:]} == {NumaPlace("a", 0), NumaPlace("a", 1)}
+        for row in rows:
+            assert asked(devices, row, *"abc") == "a"
+        homes = reservations_of(devices, "a")
+        assert {row.uid: int(homes[row.uid]) for row in rows} == {uid: at.numa_node for uid, at in planned.items()}
+
+    def test_several_groups_have_devices_of_their_own(self, devices: Cluster, clock: Clock):
+        groups = [self.shop(2, 3, name) for name in ("cart", "shop", "late")]
+        created(devices, clock, *(row for group in groups for row in group))
+        assert [{*held(devices, node)} for node in "abc"] == [{"default/cart"}, {"default/late"}, set()]
+        devices.reserve()
+        assert [{*held(devices, node)} for node in "abc"] == [{"default/cart"}, {"default/late"}, set()]
+
+    def test_what_is_held_counts_against_other_groups_pods(self, devices: Cluster, clock: Clock):
+        """Though there is room beside its kin."""
+        tell_devices(devices, "a", {2: 2}, reservation("kin", "1", group="default/other"), generation=2)
+        created(devices, clock, *self.shop(2, 4))
+        assert held(devices, "a") == {"default/shop": "1: 6000"}
+        (stranger,) = gpus(1, of_group("other", 1))
+        devices.apply_pods(Changes(rows=(stranger,)))
+        assert asked(devices, stranger, "a", "b") == "b"
+
+    def test_but_not_against_those_of_higher_priority(self, devices: Cluster, clock: Clock):
+        created(devices, clock, *self.shop(2, 4))
+        tell_devices(devices, "b", {1: 0}, other(0, 7000), other(1, 7000), generation=2)
+        for priority, home in ((0, "0"), (1, "1")):
+            (row,) = gpus(1, of_group(f"p{priority}", 1, priority=priority))
+            created(devices, clock, row)
+            asked(devices, row, "a")
+            assert reservations_of(devices, "a")[row.uid] == home
+
+    def test_who_finds_none_elsewhere_is_not_refused_what_is_held(self, devices: Cluster, clock: Clock):
+        created(devices, clock, *self.shop(2, 4))
+        (row,) = gpus(1, of_group("other", 1, policy="single-numa-node"))
+        created(devices, clock, row)
+        assert devices.refusals(devices.wanted(row), ["a"]) == {}
+        assert asked(devices, row, "a") == "a"
+
+    def test_replicas_to_come_have_devices_kept_and_find_them(self, devices: Cluster):
+        (first, *rest) = owned(gpus(1, of_group("shop", 2)))
+        kept = ToldReplicas("default/ReplicaSet/shop", "default/shop", 2, first.demand, devices=((GPU, 1),))
+        devices.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        tell_devices(devices, "a", {2: 1}, other(0, 2000), other(1, 1000), generation=2)
+        devices.apply_pods(Changes(rows=(first,)))
+        devices.reserve()
+        assert (held(devices, "b"), self.left(devices, "b")) == ({"default/shop": "0: 1000"}, 1)
+        devices.apply_pods(Changes(rows=tuple(rest)))
+        devices.reserve()
+        assert (held(devices, "b"), self.left(devices, "b")) == ({"default/shop": "0: 2000"}, 0)
+
+    def test_a_replica_that_was_planned_has_its_device_held_at_once(self, devices: Cluster, meanwhile):
+        (first, *rest) = owned(gpus(1, of_group("shop", 2)))
+        kept = ToldReplicas("default/ReplicaSet/shop", "default/shop", 2, first.demand, devices=((GPU, 1),))
+        devices.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        devices.apply_pods(Changes(rows=(first,)))
+        meanwhile.append(lambda: devices.apply_pods(Changes(rows=tuple(rest))))
+        devices.reserve()
+        assert sorted(self.left(devices, node) for node in "ab") == [0, 2]
+
+    def test_what_comes_again_after_a_drain_asks_for_its_devices_again(self, devices: Cluster, clock: Clock):
+        """On a one is left, and on b there are two."""
+        rows = owned(gpus(1, of_group("shop", 2, node="c")))
+        tell_devices(devices, "a", {2: 1}, other(0, 2000), other(1, 1000), generation=2)
+        tell(devices, "c", reservation(rows[0].uid, "1"), generation=2)
+        devices.apply_pods(Changes(rows=(rows[0],), whole=True))
+        devices.apply_nodes(Changes(rows=(NodeRow("a"), NodeRow("b"), NodeRow("c", cordoned=True))))
+        created(devices, clock, replace(rows[1], node=""))
+        assert (held(devices, "a"), held(devices, "b")) == ({}, {"default/shop": "0: 1000"})
+
+    @pytest.mark.parametrize("more", [{"gated": True}, {"own_terms": True}])
+    def test_pods_that_are_not_planned_lead_the_others_to_their_devices(
+        self, devices: Cluster, clock: Clock, more: dict[str, bool]
+    ):
+        created(devices, clock, *self.shop(2, 3, **more))
+        assert [held(devices, node) for node in "abc"] == [{"default/shop": "1: 3000"}, {}, {}]
+        assert self.left(devices, "a") == 2
+
+    def test_where_no_device_can_be_had_nothing_is_planned(self, devices: Cluster, clock: Clock):
+        created(devices, clock, *of_group("shop", 2), *gpus(3, of_group("shop", 1, first=2)))
+        assert [held(devices, node) for node in "abc"] == [{}, {}, {}]
+
+    def test_the_others_follow_one_that_is_on_several_numa_nodes(self, devices: Cluster, clock: Clock):
+        """Where the group's first pod has devices near both, and no other has one: there is more room elsewhere."""
+        (wide, *rest) = [*gpus(2, of_group("shop", 1, node="a")), *of_group("shop", 3, first=1)]
+        tell_devices(devices, "a", {1: 0}, reservation(wide.uid, "0-1", milli=10_000), generation=2)
+        created(devices, clock, wide, *rest)
+        assert [held(devices, node) for node in "bc"] == [{}, {}]
+        assert {asked(devices, row, *"abc") for row in rest} == {"a"}
 
 
 def test_gated_pods_count_for_the_size_and_hold_nothing(nodes: Cluster, clock: Clock):
@@ -429,20 +592,6 @@ class TestAPoolOfNodes:
 class TestWhatHappensWhileAPlanIsMade:
     """Between the moment that it is of and the one from which it is held."""
 
-    @pytest.fixture
-    def meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-        actions: list[Callable[[], object]] = []
-        planned = WaitingGroups.planned
-
-        def late(groups: WaitingGroups) -> PlannedGroups:
-            found = planned(groups)
-            for action in actions:
-                action()
-            return found
-
-        monkeypatch.setattr(WaitingGroups, "planned", late)
-        return actions
-
     def test_a_pod_follows_its_kin_that_went_elsewhere_than_planned(self, nodes: Cluster, clock: Clock, meanwhile):
         first, second = of_group("pair", 2)
         nodes.apply_pods(Changes(rows=(first, second)))
@@ -558,12 +707,19 @@ def test_with_nothing_to_hold_for_no_room_is_held(clock: Clock):
 
 
 POOLS = ("east", "west")
+DEVICES = {"a": {1: 2, 2: 1}, "b": {0: 1, 3: 1}, "c": {}}
 TERMS = {"": NO_TERMS} | {pool: NodeTerms.of({"pool": pool}, None, None) for pool in POOLS}
+
+
+def near(free: dict[int, int], homes: int) -> int:
+    """Devices near any of these NUMA nodes, of those by mask."""
+    return sum(count for mask, count in free.items() if not mask or mask & homes)
 
 
 class Holds(RuleBasedStateMachine):
     """Groups come, are asked about, are bound and go, in any order, while time passes and nodes report, and go from one
-    pool to another. Some pods are of one pool, and of some their controller says before that they will come.
+    pool to another. Some pods are of one pool, some ask for devices, and of some their controller says before that they
+    will come.
     """
 
     def __init__(self) -> None:
@@ -578,9 +734,10 @@ class Holds(RuleBasedStateMachine):
             self.change_pool(node, pool)
 
     @rule(group=st.sampled_from("xyz"), count=st.integers(1, 5), cpu=st.sampled_from(["500m", "1", "3", "9"]),
-          gated=st.booleans(), priority=st.sampled_from([0, 0, 5]), pool=st.sampled_from(["", *POOLS]))  # fmt: skip
-    def create(self, group, count, cpu, gated, priority, pool):
-        rows = of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority)
+          gated=st.booleans(), priority=st.sampled_from([0, 0, 5]), pool=st.sampled_from(["", *POOLS]),
+          devices=st.sampled_from([0, 0, 1, 2]))  # fmt: skip
+    def create(self, group, count, cpu, gated, priority, pool, devices):
+        rows = gpus(devices, of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority))
         self.come(saying(TERMS[pool], owned(rows)))
 
     def come(self, rows):
@@ -640,14 +797,27 @@ class Holds(RuleBasedStateMachine):
     def reserve(self):
         self.cluster.reserve()
         self.each_may_go_where_it_is_planned(self.rows)
+        self.each_has_its_devices_where_it_is_planned()
+
+    def each_has_its_devices_where_it_is_planned(self):
+        """As they are free before any is held; near, where any NUMA node has as many."""
+        table, asked = self.cluster._nodes, dict[NumaPlace, list[int]]()
+        for uid, row in self.rows.items():
+            if not table.assumed(uid) and (place := table.group_holds.place(uid)) is not None:
+                asked.setdefault(place, []).append(dict(row.devices).get(GPU, 0))
+        free = {node: table.view(node).bare.free_devices(GPU) for node in "abc"}
+        most = max(near(there, 1 << home) for there in free.values() for home in (0, 1))
+        for node, there in free.items():
+            both = [count for home in (0, 1) for count in asked.get(NumaPlace(node, home), [])]
+            assert sum(both) <= sum(there.values())
+            for home in (0, 1):
+                narrow = [count for count in asked.get(NumaPlace(node, home), []) if count <= most]
+                assert sum(narrow) <= near(there, 1 << home), f"{narrow} are planned on {home} of {node}: {there}"
 
     @rule(node=st.sampled_from("abc"))
     def report(self, node):
         """What it has by then: nothing of ours was started."""
-        generation = int(self.clock.now * 10)
-        self.cluster.connected(node)
-        view = NodeView(node, "session", "1", machine())
-        self.cluster.reported(view, Report(generation, 0, fingerprint([other(0, 1000)], []), (other(0, 1000),)))
+        tell_devices(self.cluster, node, DEVICES[node], other(0, 1000), generation=int(self.clock.now * 10))
 
     @invariant()
     def what_is_held_is_for_pods_that_wait_and_hold_no_room_of_their_own(self):
@@ -672,9 +842,11 @@ class Holds(RuleBasedStateMachine):
                 node, "s", "1", view.machine, view.reported, assumed=view.assumed, held=view.held, ended=view.ended
             )
             assert view.occupancy.fingerprint == anew.occupancy.fingerprint
+            assert view.occupancy.live == anew.occupancy.live
             bare = replace(anew, held={}, occupancy=Occupancy())
             assert view.bare.held == {}
             assert view.bare.occupancy.fingerprint == bare._expected().fingerprint
+            assert view.bare.occupancy.live == bare._expected().live
 
     def teardown(self):
         self.cluster.apply_pods(Changes(whole=True))

@@ -94,9 +94,9 @@ class ToldKind:
             demand = taken_demand(pod)
         except PlacementError:
             return None
-        anywhere = not (pod.own_terms or pod.devices or told.spec.volume_claim_templates)
+        anywhere = not (pod.own_terms or told.spec.volume_claim_templates)
         workload = f"{metadata.namespace}/{kind}/{name}"
-        return ToldReplicas(workload, opt_in.group, count, demand, anywhere, pod.terms)
+        return ToldReplicas(workload, opt_in.group, count, demand, anywhere, pod.terms, pod.devices)
 
 
 class _Gang(msgspec.Struct, rename="camel"):

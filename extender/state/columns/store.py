@@ -10,7 +10,7 @@ import numpy as np
 from extender.state.columns.arrays import Floats, Objects, Positions
 from extender.state.columns.candidates import NO_KINS, Candidates, Views, Weighing
 from extender.state.columns.cells import COLUMNS, EMPTY_NODE, Cells
-from extender.state.columns.free_room import FreeRoom
+from extender.state.columns.free_room import FreeDevices, FreeRoom
 from extender.state.columns.memo import SlotMemo
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
@@ -135,8 +135,17 @@ class ColumnStore:
         live = self._placing & (now - self._received_at < timeout)
         return [view for view in self._views[live].tolist() if view is not None]
 
-    def free_room(self, now: float, timeout: float, but: Collection[str], sizes: Collection[int] = ()) -> FreeRoom:
-        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. sizes: of hugepages."""
+    def free_room(
+        self,
+        now: float,
+        timeout: float,
+        but: Collection[str],
+        sizes: Collection[int] = (),
+        resources: Collection[str] = (),
+    ) -> FreeRoom:
+        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. sizes: of hugepages.
+        resources: of devices.
+        """
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
         live[[self._slots[node] for node in but if node in self._slots]] = False
@@ -151,6 +160,7 @@ class ColumnStore:
             memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account, cells.real), 0.0)),
             groups=np.ascontiguousarray(cells.groups),
             pages={size: _free_pages(views, cells.numa_node, size) for size in sizes},
+            devices={resource: _free_devices(views, cells.numa_node, resource) for resource in resources},
         )
 
     def keep(self, candidates: Candidates, weighing: Weighing, answers: Floats) -> None:
@@ -252,3 +262,17 @@ def _free_pages(views: Sequence[NodeView], numa_nodes: Floats, size: int) -> Flo
         ],
         dtype=np.float64,
     ).reshape(numa_nodes.shape)
+
+
+def _free_devices(views: Sequence[NodeView], numa_nodes: Floats, resource: str) -> FreeDevices:
+    by_mask = [view.bare.free_devices(resource) for view in views]
+    kinds = max(map(len, by_mask), default=0)
+    free = np.zeros((len(views), kinds))
+    near = np.zeros((len(views), kinds, numa_nodes.shape[1]))
+    for at, found in enumerate(by_mask):
+        for kind, (mask, count) in enumerate(found.items()):
+            free[at, kind] = count
+            near[at, kind] = [
+                numa_node >= 0 and (not mask or mask >> int(numa_node) & 1) for numa_node in numa_nodes[at]
+            ]
+    return FreeDevices.of(free, near)

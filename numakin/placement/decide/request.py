@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand, PodBudget
+from numakin.placement.model.live_usage import Devices
 from numakin.placement.optin.options import Cpus, OptIn, Pool, Scope
 from numakin.placement.state.allocations import Part, Reservation, namespace_of
 
@@ -108,7 +109,7 @@ class Kin:
     expected: NumaSet = NumaSet()
     planned: NumaSet = NumaSet()
     room_milli: int = 0
-    devices: tuple[tuple[str, int], ...] = ()
+    devices: Devices = ()
 
 
 NO_KIN = Kin()

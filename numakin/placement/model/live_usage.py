@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+Devices = tuple[tuple[str, int], ...]
+"""How many of each resource, by name."""
+
 _Key = TypeVar("_Key")
 _Figure = TypeVar("_Figure")
 
@@ -41,7 +44,7 @@ class Live:
             {**self.devices, **news.devices},
         )
 
-    def less_devices(self, taken: Iterable[tuple[int, Iterable[tuple[str, int]]]]) -> Live:
+    def less_devices(self, taken: Iterable[tuple[int, Devices]]) -> Live:
         """What is left once pods on NUMA nodes, by their mask, have got so many devices of each resource: near to them,
         while there are such.
         """

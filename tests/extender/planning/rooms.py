@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from extender.state.columns.free_room import FreeRoom, NumaPlace
+from extender.state.columns.free_room import FreeDevices, FreeRoom, NumaPlace
 
 WIDE = 1 << 40
 """Bytes: enough for all."""
@@ -20,3 +22,14 @@ def room(*nodes: list[int], memory: int = WIDE, groups: dict[NumaPlace, int] | N
     for place, count in (groups or {}).items():
         there[int(place.node[1:]), place.numa_node] = count
     return FreeRoom([f"n{at}" for at in range(len(nodes))], ids, cpu, np.where(ids >= 0, float(memory), 0.0), there)
+
+
+def devices(width: int, *nodes: Mapping[int, int]) -> FreeDevices:
+    """Of one resource, on each node by the mask of the NUMA nodes that they are near to."""
+    kinds = max(map(len, nodes))
+    free, near = np.zeros((len(nodes), kinds)), np.zeros((len(nodes), kinds, width))
+    for at, node in enumerate(nodes):
+        for kind, (mask, count) in enumerate(node.items()):
+            free[at, kind] = count
+            near[at, kind] = [not mask or mask >> numa_node & 1 for numa_node in range(width)]
+    return FreeDevices.of(free, near)

@@ -15,7 +15,7 @@ from extender.planning.packing import Coming, Pod, pack
 from extender.state.admission import NodeSet
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_domains import NodeDomains, label_keys
-from tests.extender.planning.rooms import room
+from tests.extender.planning.rooms import devices, room
 
 
 def pods(group: str, *millis: int, workload: str = "", memory: int = 0) -> list[Pod]:
@@ -300,3 +300,124 @@ def test_the_first_of_a_group_that_exceeds_a_node_are_in_the_zone_that_holds_all
     domains = NodeDomains(KEYS).after(near, ())
     packed = pack([coming("a", 1000, 1000, **more)], room([7000], [6000], [6000], [1000]), domains=domains)
     assert {place.node for place in packed["a"].values()} <= {"n1", "n2"}
+
+
+GPU = "example.com/gpu"
+
+
+def trainers(group: str, count: int, gpus: int = 1, milli: int = 1000) -> list[Pod]:
+    return [
+        pod._replace(devices=((GPU, gpus),)) for pod in pods(f"{group}-trainer", *[milli] * count, workload="trainer")
+    ]
+
+
+def feeders(group: str, count: int) -> list[Pod]:
+    return pods(f"{group}-feeder", *[1000] * count, workload="feeder")
+
+
+def beside(room, *nodes: dict[int, int]):
+    """nodes: GPUs by the mask of the NUMA nodes that they are near to."""
+    return replace(room, devices={GPU: devices(room.cpu.shape[1], *nodes)})
+
+
+class TestDevices:
+    def test_a_group_is_whole_on_the_numa_node_that_has_all_its_devices(self):
+        group = Coming("a", [*feeders("a", 2), *trainers("a", 2)])
+        free = beside(room([4000, 6000], [9000, 8000]), {1: 1, 2: 1}, {1: 1, 2: 3})
+        assert spots(pack([group], free)["a"]) == {NumaPlace("n1", 1): 4}
+
+    def test_one_that_has_to_be_cut_has_each_pod_where_its_device_is_and_the_others_beside_them(self):
+        """Though there is a node where all would be beside each other, without a device."""
+        group = Coming("a", [*feeders("a", 6), *trainers("a", 2)])
+        free = beside(room([4000, 4000], [9000, 0]), {1: 1, 2: 1}, {})
+        places = pack([group], free)["a"]
+        assert spots(places) == {NumaPlace("n0", 0): 4, NumaPlace("n0", 1): 4}
+        assert places["a-trainer-0"] != places["a-trainer-1"]
+
+    def test_nodes_with_devices_are_found_among_many_that_are_roomier(self):
+        nodes = [[9000]] * 20 + [[2000]]
+        free = beside(room(*nodes), *[{}] * 20, {1: 1})
+        places = pack([Coming("a", [*feeders("a", 3), *trainers("a", 1)])], free)["a"]
+        assert places["a-trainer-0"] == NumaPlace("n20", 0)
+
+    def test_two_groups_have_no_device_in_common(self):
+        groups = [Coming(name, [*feeders(name, 1), *trainers(name, 1)]) for name in "ab"]
+        packed = pack(groups, beside(room([9000, 9000]), {1: 1, 2: 1}))
+        assert {*spots(packed["a"]), *spots(packed["b"])} == {NumaPlace("n0", 0), NumaPlace("n0", 1)}
+
+    def test_a_larger_group_that_asks_for_none_leaves_it_the_room_beside_them(self):
+        groups = [coming("a", *[1000] * 6), Coming("b", trainers("b", 2))]
+        packed = pack(groups, beside(room([6000, 7000]), {1: 2}))
+        assert spots(packed["b"]) == {NumaPlace("n0", 0): 2}
+        assert spots(packed["a"]) == {NumaPlace("n0", 1): 6}
+
+    def test_no_pod_is_planned_where_no_device_is_left_for_it(self):
+        packed = pack([Coming("a", [*trainers("a", 3), *feeders("a", 1)])], beside(room([9000], [9000]), {1: 2}, {}))
+        assert spots(packed["a"]) == {NumaPlace("n0", 0): 3}
+
+    def test_a_pod_is_not_planned_again_where_its_device_is_gone(self):
+        group, before = Coming("a", trainers("a", 1)), {"a-trainer-0": NumaPlace("n0", 0)}
+        free = beside(room([9000, 9000]), {2: 1})
+        assert spots(pack([group], free, before=before)["a"]) == {NumaPlace("n0", 1): 1}
+
+    def test_what_may_still_ask_for_some_counts_for_where(self):
+        group = Coming("a", feeders("a", 2), beyond=(1000, 0), beyond_devices=((GPU, 1),))
+        assert spots(pack([group], beside(room([4000, 5000]), {2: 1}))["a"]) == {NumaPlace("n0", 1): 2}
+
+    def test_no_pod_has_some_far_from_it_that_might_have_all_near_elsewhere(self):
+        free = beside(room([9000, 9000], [10_000, 9000]), {1: 1, 2: 1}, {1: 2})
+        packed = pack([Coming(name, trainers(name, 1, gpus=2)) for name in "ab"], free)
+        assert [spots(packed[name]) for name in "ab"] == [{NumaPlace("n1", 0): 1}, {}]
+
+    def test_one_that_asks_for_more_than_any_numa_node_has_is_where_most_are(self):
+        free = beside(room([9000, 9000], [9000, 9000]), {1: 3, 2: 4}, {1: 4})
+        assert spots(pack([Coming("a", trainers("a", 1, gpus=6))], free)["a"]) == {NumaPlace("n0", 1): 1}
+
+    def test_devices_near_to_all_bound_none_of_them(self):
+        free = beside(room([1000, 2000], [9000, 9000]), {0: 2, 3: 1}, {})
+        assert spots(pack([Coming("a", trainers("a", 3))], free)["a"]) == {
+            NumaPlace("n0", 0): 1, NumaPlace("n0", 1): 2
+        }  # fmt: skip
+
+    def test_a_group_lies_in_the_zone_that_has_its_devices(self):
+        free = beside(room([4000], [4000], [3000], [3000]), {1: 1}, {1: 1}, {1: 2}, {1: 2})
+        places = pack([Coming("a", trainers("a", 4))], free, domains=zones(2, 2))["a"]
+        assert {place.node for place in places.values()} == {"n2", "n3"}
+
+
+COUNTS = st.dictionaries(st.sampled_from([0, 1, 2, 3]), st.integers(0, 4), max_size=4)
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.sampled_from([500, 1000, 4000]), st.sampled_from([0, 0, 1, 2, 5])), max_size=6),
+             min_size=1, max_size=4),
+    st.lists(st.tuples(st.lists(st.sampled_from([0, 1000, 4000, 9000]), min_size=2, max_size=2), COUNTS),
+             min_size=1, max_size=4),
+    st.sampled_from([{}, {"n0": ("x", ""), "n1": ("y", ""), "n2": ("x", ""), "n3": ("y", "")}]),
+    st.data(),
+)  # fmt: skip
+def test_who_is_planned_has_his_devices_and_no_other_has_them(groups, nodes, near, data):
+    """By Hall's theorem: so many are near to each set of NUMA nodes as pods there ask for that can be near to theirs."""
+    there = [
+        Coming(f"g{at}", [
+            Pod(f"g{at}-{n}", f"w{n % 2}", (milli, 0), devices=((GPU, gpus),) if gpus else ())
+            for n, (milli, gpus) in enumerate(asked)
+        ])
+        for at, asked in enumerate(groups)
+    ]  # fmt: skip
+    of_nodes = st.sampled_from([NumaPlace(f"n{at}", 0) for at in range(len(nodes))])
+    before = {pod.uid: data.draw(of_nodes) for coming in there for pod in coming.pods if data.draw(st.booleans())}
+    there = [replace(coming, here=Counter(data.draw(st.lists(of_nodes, max_size=2)))) for coming in there]
+    free = beside(room(*(cpu for cpu, _ in nodes)), *(counts for _, counts in nodes))
+    packed = pack(there, free, domains=NodeDomains(KEYS).after(near, ()), before=before)
+    asks = {pod.uid: dict(pod.devices).get(GPU, 0) for coming in there for pod in coming.pods}
+    most = free.devices[GPU].most
+    for at, (_, counts) in enumerate(nodes):
+        planned = [
+            (place.numa_node, asks[uid])
+            for places in packed.values() for uid, place in places.items() if place.node == f"n{at}"
+        ]  # fmt: skip
+        assert sum(count for _, count in planned) <= sum(counts.values())
+        for homes in (1, 2, 3):
+            near = sum(count for mask, count in counts.items() if not mask or mask & homes)
+            assert sum(count for home, count in planned if homes >> home & 1 and count <= most) <= near

@@ -116,12 +116,17 @@ def test_one_of_which_nothing_of_a_named_group_is_to_come_says_nothing(spec, sta
     [
         {"template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": ["disk"]}}},
         {"template": TEMPLATE, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
-        {"template": {**TEMPLATE, "spec": containers("1", **{"nvidia.com/gpu": "1"})}},
     ],
-    ids=["what can't be read", "volumes", "devices"],
+    ids=["what can't be read", "volumes"],
 )
-def test_pods_with_terms_or_devices_of_their_own_may_not_run_anywhere(more):
+def test_pods_with_terms_of_their_own_may_not_run_anywhere(more):
     assert not read(told_groups.STATEFUL_SETS, {"replicas": 5, **more}).replicas.anywhere
+
+
+def test_devices_that_each_of_them_asks_for_are_told():
+    template = {**TEMPLATE, "spec": containers("1", **{"nvidia.com/gpu": "1"})}
+    replicas = read(told_groups.STATEFUL_SETS, {"replicas": 5, "template": template}).replicas
+    assert (replicas.count, replicas.devices, replicas.anywhere) == (5, (("nvidia.com/gpu", 1),), True)
 
 
 def test_a_gang_that_was_given_up_is_told_by_its_condition():
