@@ -20,7 +20,7 @@ EXPECTED = ("401", "403", "404", "503")
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     if sites.CHROMIUM is None:
-        pytest.skip("no Chromium: nobody has looked at the page (apt-get install chromium)")
+        pytest.skip("no Chromium: nobody has looked at the page (apt-get install chromium-headless-shell)")
     with sites.running(tmp_path_factory.mktemp("page")) as site:
         yield site
 
@@ -35,7 +35,7 @@ def playwright() -> Iterator[Playwright]:
 @pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     if sites.CHROMIUM is None:
-        pytest.skip("no Chromium: nobody has looked at the page (apt-get install chromium)")
+        pytest.skip("no Chromium: nobody has looked at the page (apt-get install chromium-headless-shell)")
     browser = sites.browser(playwright)
     yield browser
     browser.close()
