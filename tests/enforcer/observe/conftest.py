@@ -38,9 +38,14 @@ def bcc():
         pytest.skip("no interpreter has bcc")
 
 
-@pytest.fixture(params=[loader.built_ahead, loader.by_bcc], ids=["built", "bcc"])
+@pytest.fixture(
+    params=[
+        pytest.param(loader.built_ahead, id="built"),
+        pytest.param(loader.by_bcc, id="bcc", marks=pytest.mark.thorough),
+    ]
+)
 def way(request, monkeypatch):
-    """Programs are loaded in this way alone: a test that uses it is run once for each."""
+    """Programs are loaded in this way alone: a test that uses it is run once for each. Compiling anew takes longest."""
     if request.param is loader.by_bcc:
         request.getfixturevalue("bcc")
     monkeypatch.setattr(loader, "WAYS", (request.param,))

@@ -9,7 +9,7 @@ import pytest
 from enforcer.observe.bpf import built, loader
 from enforcer.observe.bpf.built import NotBuilt, linked, read
 from enforcer.observe.bpf.loader import LoadRefused, LoadRequest
-from enforcer.observe.collectors import cgroup_skb, socket_tracepoints, wakeups
+from enforcer.observe.collectors import cgroup_skb, socket_tracepoints, unix_sockets, wakeups
 from tests.enforcer.observe.conftest import refused
 from tests.enforcer.observe.observe_lab import cgroup_root, flows
 from tools.reference import programs
@@ -139,7 +139,9 @@ def test_what_is_shipped_counts_what_bcc_makes_of_the_sources_counts(bpf_allowed
 
 
 @pytest.mark.bpf
-@pytest.mark.parametrize("wanted", [cgroup_skb.request(), wakeups.request()], ids=lambda request: request.name)
+@pytest.mark.parametrize(
+    "wanted", [cgroup_skb.request(), unix_sockets.request(), wakeups.request()], ids=lambda request: request.name
+)
 def test_built_anew_by_the_same_compiler_it_is_the_same_to_the_bit(bpf_allowed, bcc, wanted):
     """Another version of bcc makes other instructions, but the same maps."""
     machine = platform.machine()
