@@ -42,6 +42,9 @@ def test_after_zero(steps):
     assert steps == [True, "zero"]
 """
 
+NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Half of what such a run takes would be their imports."""
+
 LOADED = "from tests import pace\n\npytest_plugins = ('tests.again',)\npace.load = lambda: {load}\n"
 
 
@@ -52,7 +55,7 @@ def run(folder: Path, *texts: str, ci: bool = False, load: float = 0.0) -> subpr
         (folder / f"test_it{number or ''}.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     command = f"{sys.executable} -m pytest --cache-clear || {sys.executable} -m tests.again $?"
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "CI": "true" if ci else ""}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "CI": "true" if ci else "", **NO_PLUGINS}
     return subprocess.run(
         command,
         shell=True,

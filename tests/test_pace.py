@@ -15,6 +15,9 @@ from tests.pace import LOAD_PER_CPU, LONGEST_FILE_S, MAY_TAKE_LONGER, MOST_RUNNI
 
 ROOT = Path(__file__).parents[1]
 
+NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Half of what such a run takes would be their imports."""
+
 CONFTEST = """
 import pytest
 from tests import pace
@@ -99,7 +102,7 @@ def timed(folder: Path) -> str:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", str(folder)],
         capture_output=True, text=True, cwd=folder, timeout=PATIENCE_S, check=False,
-        env=os.environ | {"PYTHONPATH": str(ROOT), UNTIL: str(LONGEST_FILE_S + 1)},
+        env=os.environ | {"PYTHONPATH": str(ROOT), **NO_PLUGINS, UNTIL: str(LONGEST_FILE_S + 1)},
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
     return run.stdout
@@ -116,7 +119,7 @@ def failures(folder: Path, text: str, *, load: float = 0.0, name: str = "test_it
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    numavm: emulated\n")
     (folder / name).write_text(text)
     command = [sys.executable, "-m", "pytest", "-rfE", "-p", "no:cacheprovider", str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), **NO_PLUGINS}
     run = subprocess.run(
         command, capture_output=True, text=True, cwd=folder, env=environment, timeout=PATIENCE_S, check=False
     )
