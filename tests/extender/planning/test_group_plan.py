@@ -20,6 +20,7 @@ from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.model.live_usage import Live
 from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.plan.expected import PEAK_S
 from numakin.placement.plan.problem import Workload
@@ -359,6 +360,16 @@ def test_a_planned_slot_is_passed_over_for_want_of_memory_too(cluster: Cluster):
     tell(cluster, "n1", replace(reservation("x", "1"), demand=Demand(cpu_milli=0, memory=14 * GIB)), generation=2)
     cluster._nodes.plans = {A: (Vacancy(NumaPlace("n1", 1), 1), Vacancy(NumaPlace("n2", 0), 1))}
     rows = cluster.score(cluster.wanted(hungry), ["n1", "n2"]).rows
+    assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
+
+
+def test_a_planned_slot_is_passed_over_for_want_of_a_device_too(cluster: Cluster):
+    row = newcomer("a")
+    asking = replace(row, containers=tuple(replace(each, limits={"example.com/card": "1"}) for each in row.containers))
+    for node in ("n1", "n2"):
+        tell(cluster, node, generation=2, live=Live(devices={("example.com/card", 1): 1}))
+    cluster._nodes.plans = {A: (Vacancy(NumaPlace("n1", 1), 1), Vacancy(NumaPlace("n2", 0), 1))}
+    rows = cluster.score(cluster.wanted(asking), ["n1", "n2"]).rows
     assert {row.node: str(row.kin.planned) for row in rows} == {"n1": "", "n2": "0"}
 
 
