@@ -118,10 +118,12 @@ def pack(
     *,
     domains: NodeDomains = NO_DOMAINS,
     before: Mapping[str, NumaPlace] = NOWHERE,
+    tried: Iterable[tuple[Pod, NumaPlace]] = (),
 ) -> dict[str, dict[str, NumaPlace]]:
     """By group the place of each pod, of those to come too; without pods for which there is no room. held: what these
     groups have of the room that is not free. slots: by workload, as a plan by known traffic has them. domains: which
-    nodes are near each other. before: by pod, as they were packed last. Same arguments, same places.
+    nodes are near each other. before: by pod, as they were packed last. tried: pods of these groups that have their
+    places, of room that counts as free. Same arguments, same places.
     """
     index = {name: at for at, name in enumerate(rooms.nodes)}
     for place, (cpu, memory) in held.items():
@@ -129,6 +131,10 @@ def pack(
             at = rooms.numa_node[node] == place.numa_node
             rooms.cpu[node, at] += cpu
             rooms.memory[node, at] += memory
+    for pod, place in tried:
+        if (node := index.get(place.node)) is not None:
+            for at in np.flatnonzero(rooms.numa_node[node] == place.numa_node).tolist():
+                rooms.take(node, at, pod.asks, pod.pages, pod.devices)
     plan = _Plan(_Given(rooms, index, _Areas(rooms.nodes, domains), pulls, slots, before))
     order = sorted(
         groups,
@@ -625,12 +631,7 @@ class _Packing:
         place = self._rooms.place(at)
         for pod in pods:
             self._places[pod.uid] = place
-            self._cpu[at] -= pod.asks[0]
-            self._memory[at] -= pod.asks[1]
-            for size, amount in pod.pages:
-                self._pages[size][at] -= amount
-            for name, count in pod.devices:
-                self._devices[name].take(at // self._width, at % self._width, count)
+            self._rooms.take(at // self._width, at % self._width, pod.asks, pod.pages, pod.devices)
         return []
 
 

@@ -177,7 +177,14 @@ class WaitingGroups:
             return PlannedGroups({}, {})
         comings = self._comings()
         each = chain.from_iterable(comings.values())
-        packed = pack(each, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before)
+        tried = [
+            (self._pod(uid, self.pods[uid]), place)
+            for uid, place in self.tried.items()
+            if self.pods[uid].group in self.members
+        ]
+        packed = pack(
+            each, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before, tried=tried
+        )
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
         for uid, place in self.tried.items():
             if (group := self.pods[uid].group) in places:

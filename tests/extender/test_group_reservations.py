@@ -16,7 +16,6 @@ from extender.scoring.group_holds import GROWS_S
 from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
 from extender.settings import Settings
 from extender.state.columns.free_room import NumaPlace
-from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
@@ -25,7 +24,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import Live
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.topology import Machine
-from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
+from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests import examples
 from tests.clock import Clock
 from tests.extender.machines import TAINTED, pod
@@ -306,10 +305,8 @@ def gpus(count: int, rows: list[PodRow]) -> list[PodRow]:
 
 def tell_devices(cluster: Cluster, node: str, free: dict[int, int], *there: Reservation, generation: int = 1) -> None:
     """A whole report. free: GPUs by the mask of the NUMA nodes that they are near to."""
-    cluster.connected(node)
     live = Live(devices={(GPU, mask): count for mask, count in free.items()})
-    report = Report(generation, 0, fingerprint(there, []), there, live=live)
-    cluster.reported(NodeView(node, "session", "1", machine()), report)
+    tell(cluster, node, *there, generation=generation, live=live)
 
 
 class TestDevices:
@@ -446,6 +443,16 @@ def test_a_group_of_which_nothing_can_be_planned_yet_does_not_keep_others_from_i
     nodes.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/idle", replicas=kept),)))
     created(nodes, clock, *of_group("idle", 2, gated=True), *of_group("shop", 6))
     assert held(nodes, "a") == {"default/shop": "1: 6000"}
+
+
+def test_no_other_group_is_planned_where_a_gang_is_being_tried(nodes: Cluster, clock: Clock):
+    """None of it is bound, so that what it holds itself does not count for others."""
+    rows = [replace(row, scheduling_group="gang") for row in of_group("gang", 6)]
+    created(nodes, clock, *rows)
+    assert {asked(nodes, row) for row in rows} == {"a"}
+    created(nodes, clock, *of_group("late", 6))
+    assert held(nodes, "a").get("default/gang") == "1: 6000"
+    assert {**held(nodes, "a"), **held(nodes, "b")}["default/late"] == "0: 6000"
 
 
 def test_the_size_that_a_group_gives_counts_for_where_it_goes(nodes: Cluster, clock: Clock):

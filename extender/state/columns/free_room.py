@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from extender.state.columns.arrays import Bools, Floats
+from numakin.placement.model.live_usage import Devices
+from numakin.placement.plan.problem import CpuAndMemory
 
 
 class NumaPlace(NamedTuple):
@@ -79,6 +81,17 @@ class FreeRoom:
     groups: Floats
     pages: Mapping[int, Floats] = field(default_factory=dict)
     devices: Mapping[str, FreeDevices] = field(default_factory=dict)
+
+    def take(
+        self, node: int, at: int, asks: CpuAndMemory, pages: Iterable[tuple[int, int]] = (), devices: Devices = ()
+    ) -> None:
+        """For a pod, on the NUMA node at this position of a node. pages: bytes by their size."""
+        self.cpu[node, at] -= asks[0]
+        self.memory[node, at] -= asks[1]
+        for size, amount in pages:
+            self.pages[size][node, at] -= amount
+        for name, count in devices:
+            self.devices[name].take(node, at, count)
 
     def place(self, at: int) -> NumaPlace:
         """at: in the flattened arrays."""
