@@ -7,6 +7,8 @@ import { claim } from "./colors";
 import type { Changes, GroupRow, NodeRow, Triple } from "./types";
 
 const LOST_AFTER_MS = 5_000;
+/** A stream ends by itself after 50 s, and another begins: where none does, the one there is hangs, as its other end has gone without a word. */
+const HANGS_AFTER_MS = 75_000;
 
 export type Link = "connecting" | "live" | "lost";
 
@@ -53,6 +55,7 @@ function follow(reader: Reader): () => void {
   let version = 0;
   let source: EventSource | null = null;
   let timer = 0;
+  let hanging = 0;
   const followed = new AbortController();
 
   const received = (changes: Changes) => {
@@ -69,7 +72,9 @@ function follow(reader: Reader): () => void {
   };
   const listen = () => {
     source = new EventSource(`api/v1/changes?since=${version}`, { fetch: request });
+    watch();
     source.onopen = () => {
+      watch();
       clearTimeout(timer);
       timer = 0;
       reader.linked("live");
@@ -86,10 +91,19 @@ function follow(reader: Reader): () => void {
       timer = window.setTimeout(listen, LOST_AFTER_MS);
     };
   };
+  const watch = () => {
+    clearTimeout(hanging);
+    hanging = window.setTimeout(() => {
+      end();
+      reader.linked("lost");
+      listen();
+    }, HANGS_AFTER_MS);
+  };
   const end = () => {
     source?.close();
     source = null;
     clearTimeout(timer);
+    clearTimeout(hanging);
     timer = 0;
   };
   const seen = () => {
