@@ -46,8 +46,10 @@ def sentence(
     extender's own, on the node where the pod is. held: the pod is not reported yet, and its room is held there. Empty
     where nothing can be said.
     """
-    if decisions and (left := _left_open(decisions[-1])):
-        return f"{name} is left open{f' on {place.node}' if place else ''}: {left}"
+    latest = {decision.container: decision for decision in decisions}
+    left_open = {container: why for container, decision in latest.items() if (why := _left_open(decision))}
+    if left_open and len(left_open) == len(latest):
+        return f"{name} is left open{f' on {place.node}' if place else ''}: {[*left_open.values()][-1]}"
     if place is None:
         return ""
     where = f"NUMA node {place.numa_nodes} of {place.node}"
@@ -55,7 +57,9 @@ def sentence(
         out = f"{name} runs on NUMA node {place.let_out} of {place.node}"
         return f"{out} while its home, NUMA node {place.numa_nodes}, is hot"
     begin = f"room is held for {name} on {where}" if held else f"{name} is on {where}"
-    return begin + _because(_lead(decisions, predicted), near)
+    placed = [decision for decision in decisions if decision.container not in left_open]
+    others = "".join(f"; its container {container} is left open: {why}" for container, why in left_open.items())
+    return begin + _because(_lead(placed, predicted), near) + others
 
 
 def _left_open(decision: DecisionRow) -> str:

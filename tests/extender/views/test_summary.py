@@ -82,6 +82,23 @@ def test_a_second_container_follows_the_first_one_s_reason() -> None:
     assert alone == "cart-0 is on NUMA node 0 of xeon because its pod was there already"
 
 
+def test_one_container_that_is_left_open_is_named_beside_where_the_others_are() -> None:
+    none = Reason("policy none", "", "CPUs and memory are left open")
+    sidecar = replace(decided(none), container="proxy")
+    says = (
+        "cart-0 is on NUMA node 0 of xeon because 88% of what it talks with is there"
+        "; its container proxy is left open: policy none: CPUs and memory are left open"
+    )
+    for decisions in ((decided(KIN), sidecar), (sidecar, decided(KIN))):
+        assert sentence("cart-0", HERE, decisions, None, MOST, held=False) == says
+
+
+def test_of_a_container_its_latest_decision_counts() -> None:
+    later = decided(Reason("room", "", "there is room on NUMA node 0"), event="room")
+    says = sentence("cart-0", HERE, (decided(FITS_NOT), later), None, None, held=False)
+    assert says == "cart-0 is on NUMA node 0 of xeon because there is room by now"
+
+
 def test_one_that_is_home_again_is_there_for_what_led_it_there_first() -> None:
     home = decided(Reason("home again", "NUMA node 0", "cool"), KIN, event="home again")
     assert sentence("cart-0", HERE, (home,), None, MOST, held=False).endswith(
