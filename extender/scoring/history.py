@@ -105,11 +105,13 @@ class History:
         self._trim()
 
     def remembered(self, rows: Iterable[DecisionRow]) -> None:
-        """What was decided before, and may be known already: before this extender's time, or while it was away."""
-        for row in rows:
+        """What was decided before, and may be known already: before this extender's time, or while it was away. In
+        their order; where as many are known as are kept, these are later.
+        """
+        for row in [*rows][::-1]:
             known = self._decisions.get(row.pod, ())
-            if row not in known:
-                self._keep(row.pod, (row, *known)[:DECISIONS_OF_POD], row, known[DECISIONS_OF_POD - 1 :])
+            if row not in known and len(known) < DECISIONS_OF_POD:
+                self._keep(row.pod, (row, *known), row, ())
                 if (row.namespace, row.name) not in self._uids:
                     self._name(row.namespace, row.name, row.pod)
         self._trim()

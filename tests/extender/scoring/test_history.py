@@ -28,6 +28,21 @@ def test_the_latest_decisions_of_a_pod_are_remembered():
     assert [row.generation for row in made.decisions("a")] == [*range(5, DECISIONS_OF_POD + 5)]
 
 
+def test_what_was_decided_before_takes_no_place_of_what_was_decided_since():
+    """As of a container that was placed long ago, whose pod's other one has come and gone since."""
+    made = History()
+    first, *later = rows("a", DECISIONS_OF_POD + 1)
+    made.decided(later)
+    made.remembered([replace(first, container="other")])
+    assert list(made.decisions("a")) == later
+
+
+def test_what_was_decided_before_is_in_its_order():
+    made = History()
+    made.remembered(rows("a", 3))
+    assert list(made.decisions("a")) == rows("a", 3)
+
+
 def test_decisions_at_length_push_out_the_oldest_pods_not_the_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(history, "DECISION_BYTES", 120_000)
     made, long = History(), (Reason("x" * 1024, "y" * 1024, "z" * 1024),)
