@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.extender.running import Extender, machine
+from tests.extender.running import Extender, machine, reservation
 
 
 def test_an_extender_that_hangs_is_said_not_to_answer(extender: Extender, page: Page) -> None:
@@ -24,6 +24,28 @@ def test_an_extender_that_hangs_is_said_not_to_answer(extender: Extender, page: 
     finally:
         os.kill(extender.program.process.pid, signal.SIGCONT)
     expect(_link(page)).to_have_text("live")
+
+
+def test_what_is_asked_for_is_shown_though_the_cluster_changes_faster_than_it_is_answered(
+    extender: Extender, page: Page
+) -> None:
+    """A large group takes seconds to be compared."""
+    extender.enforcer("n1").report(machine(), reservation("a", "0"), reservation("b", "1"))
+    asked: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    page.route("**/api/v1/group?*", hold)
+    page.goto(f"http://{extender.web_address}/#view=nodes&group=default/shop")
+    expect(page.get_by_role("row", name="n1")).to_be_visible()
+    extender.enforcer("n2").report(machine())
+    expect(page.get_by_role("row", name="n2")).to_be_visible()
+    (first,) = asked
+    first.continue_()
+    expect(page.get_by_role("complementary")).to_contain_text("2 pods")
+    with page.expect_request("**/api/v1/group?*"):
+        extender.enforcer("n3").report(machine())
 
 
 def _link(page: Page) -> Locator:

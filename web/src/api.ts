@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "./access";
 
 /** Relative to the page, which may be behind a proxy's path. */
@@ -14,19 +14,44 @@ export interface Answer<T> {
   error: string;
 }
 
-/** What a path answers, asked again at each new version; the last answer stays until the next is here. Nothing is asked without a path. */
+/** After an answer nothing is asked for so many times as long as it took: some are worked out for seconds. */
+const REST = 3;
+
+/** What a path answers, asked again when there is a newer version and the last answer is here, which stays until then. Nothing is asked without a path. */
 export function useAnswer<T>(path: string | null, version: number): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T> & { path: string | null }>({ path, value: null, error: "" });
+  const again = useRef(() => {});
+  useEffect(() => again.current(), [version]);
   useEffect(() => {
     if (path === null) return;
     const aborted = new AbortController();
-    get<T>(path, aborted.signal).then(
-      (value) => setAnswer({ path, value, error: "" }),
-      (failed: Error) => {
-        if (!aborted.signal.aborted) setAnswer((before) => ({ path, value: before.path === path ? before.value : null, error: failed.message }));
-      },
-    );
-    return () => aborted.abort();
-  }, [path, version]);
+    let timer = 0;
+    let [busy, newer] = [false, false];
+    const ask = async () => {
+      [busy, newer] = [true, false];
+      const began = performance.now();
+      try {
+        const value = await get<T>(path, aborted.signal);
+        setAnswer({ path, value, error: "" });
+      } catch (failed) {
+        if (!aborted.signal.aborted) setAnswer((before) => ({ path, value: before.path === path ? before.value : null, error: (failed as Error).message }));
+      }
+      if (!aborted.signal.aborted) timer = window.setTimeout(rested, REST * (performance.now() - began));
+    };
+    const rested = () => {
+      busy = false;
+      if (newer) void ask();
+    };
+    again.current = () => {
+      if (busy) newer = true;
+      else void ask();
+    };
+    void ask();
+    return () => {
+      aborted.abort();
+      clearTimeout(timer);
+      again.current = () => {};
+    };
+  }, [path]);
   return answer.path === path ? answer : { value: null, error: "" };
 }

@@ -123,11 +123,11 @@ def _member(uid: str, scene: Scene) -> Row:
 
 
 def _workloads(uids: Iterable[str], scene: Scene) -> list[Row]:
-    """places: replicas by node and NUMA nodes."""
+    """places: replicas by node and NUMA nodes. A pod of which no workload is known yet is one by its own name."""
     places: dict[str, Counter[tuple[str, str]]] = {}
     for uid in uids:
         place = scene.places[uid]
-        places.setdefault(scene.workload(uid), Counter())[place.node, str(place.numa_nodes)] += 1
+        places.setdefault(scene.workload(uid) or scene.name(uid), Counter())[place.node, str(place.numa_nodes)] += 1
     return [
         {
             "workload": workload,

@@ -55,6 +55,14 @@ def _rows(extender: Extender) -> list[dict[str, Any]]:
     return list(extender.get("/api/v1/overview")["nodes"])
 
 
+def test_members_of_which_no_workload_is_known_yet_stand_by_their_own_names(extender: Extender) -> None:
+    """Else all of them would be one workload without a name, which the page can't draw."""
+    extender.enforcer("n1").report(machine(), reservation("a", "0"), reservation("b", "1"))
+    until(lambda: extender.get("/api/v1/overview")["groups"], "the group is known")
+    workloads = extender.get("/api/v1/group?group=default/shop")["workloads"]
+    assert [(row["workload"], row["replicas"]) for row in workloads] == [("a", 1), ("b", 1)]
+
+
 def test_a_group_is_told_with_what_its_size_allows(extender: Extender) -> None:
     members = [reservation(uid, numa_node, milli=4000) for uid, numa_node in (("a", "0"), ("b", "0"), ("c", "1"))]
     extender.enforcer("n1").report(machine(), *members, reservation("d", "1", group="default/alone"))
