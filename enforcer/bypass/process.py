@@ -49,7 +49,7 @@ class Bypass:
 
     def __init__(self, loop: Loop, config: Config, read_back_s: float = READ_BACK_S) -> None:
         """FAULTS when this node can't be worked on."""
-        self._loop, self._read_back_s = loop, read_back_s
+        self._read_back_s = read_back_s
         self.wiring = Wiring(loop)
         self.wiring.set_up(config)
         self.wiring.carry_out = self._carry_out
@@ -63,7 +63,7 @@ class Bypass:
         self._seen = RuntimeSnapshot()
         self._following = self.writing = False
         self._missing: set[str] = set()
-        loop.call_later(read_back_s, self._read_back)
+        self.wiring.call_later(read_back_s, self._read_back)
 
     def polled(self, snapshot: RuntimeSnapshot | None) -> None:
         """What the follower saw; None: the runtime is away."""
@@ -184,6 +184,7 @@ class Bypass:
         )
 
     def _read_back(self) -> None:
+        self.wiring.call_later(self._read_back_s, self._read_back)
         self.wiring.check_hardware()  # the kernel itself narrows cpusets of cgroup v1 when a CPU goes
         for key, (cpus, mems) in list(self._pins.overwritten()):
             self._pins.forget(key)
@@ -196,7 +197,6 @@ class Bypass:
         self._give_up_missing()
         self._write_due()
         self.wiring.publish_soon()
-        self._loop.call_later(self._read_back_s, self._read_back)
 
     def _give_up_missing(self) -> None:
         """A container that ran a whole round ago and still does, without a cgroup, as in a virtual machine."""
@@ -250,11 +250,11 @@ class Inbox:
             self._bypass.polled(self._items.popleft())
 
 
-def _look_after(follower: Follower, bypass: Bypass, loop: Loop) -> None:
+def _look_after(follower: Follower, bypass: Bypass) -> None:
     """A follower that gets nowhere follows nothing, and that must be seen."""
+    bypass.wiring.call_later(READ_BACK_S, partial(_look_after, follower, bypass))
     if follower.stale:
         bypass.polled(None)
-    loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
 
 
 def _beat_while_writing(bypass: Bypass, stopping: threading.Event) -> None:
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str], *, read_back_s: float = READ_BACK_S, relist_s
     follower = Follower(config.cri_socket, Path(config.procfs), inbox.put, threads, relist_s=relist_s)
     signals = stop_on_signals(loop)
     follower.start()
-    loop.call_later(READ_BACK_S, partial(_look_after, follower, bypass, loop))
+    bypass.wiring.call_later(READ_BACK_S, partial(_look_after, follower, bypass))
     beating(loop)
     pulse = threads.thread("pulse", lambda: _beat_while_writing(bypass, pulse.stopping))
     pulse.start()

@@ -51,7 +51,7 @@ class Hook:
 
     def __init__(self, loop: Loop, flags: Mapping[str, object], refusal: str = "") -> None:
         """refusal: why this plugin can't work, known before the runtime asks."""
-        self._loop, self._refusal = loop, refusal
+        self._refusal = refusal
         self.launched = False
         self._flags = flags
         self.wiring = Wiring(loop)
@@ -129,7 +129,7 @@ class Hook:
         updates = self.agent.post_start_container(pod, container)
         self.wiring.push_when_safe(updates)
         if updates and not self.wiring.at_any_time:
-            self._loop.call_later(QUIET_S, self._synchronize_anew)
+            self.wiring.call_later(QUIET_S, self._synchronize_anew)
 
     def _synchronize_anew(self) -> None:
         """Where nothing was asked meanwhile: the answer to the runtime's Synchronize may have updates too."""
@@ -212,7 +212,7 @@ def _run(
     gc.freeze()
     gc.disable()  # collected in Wiring, between events
     loop.call_later(0, plugin.start)
-    loop.call_later(read_back_s, partial(hook.wiring.read_back, read_back_s))
+    hook.wiring.call_later(read_back_s, partial(hook.wiring.read_back, read_back_s))
     beating(loop)
     loop.run()
     plugin.close()

@@ -8,6 +8,7 @@ import gc
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -64,6 +65,8 @@ PREPARE_QUIET_S = 0.001
 PREPARE_EVERY_S = 0.5
 """How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
 
+TIMER = "timer"
+"""What is done between events, among them."""
 
 QUIET_READINGS = 3
 """Refreshes, 15 s, for which what was found waits for an answer of the runtime's."""
@@ -87,11 +90,12 @@ class Wiring:
         self._recorder: Recorder | None = None
         self._control: Control | None = None
         self._requests = LocalRequests(self)
-        self._publishing = Burst(loop, self._publish)
+        self._publishing = Burst(loop, partial(self._call, self._publish))
         self._refreshed = 0
         self._found = 0
         self._registered_again_at = float("-inf")
         self._registering_again: Timer | None = None
+        self._lacking = False
         self._preparing: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
@@ -109,11 +113,11 @@ class Wiring:
         self._agent.refresh()
         self._outbox = Outbox(self._agent, lambda: self.stats)
         run_dir = Path(config.run_dir)
-        self._recorder = Recorder(run_dir, spare_of(run_dir), self._agent, partial(self._loop.call_later, 0))
+        self._recorder = Recorder(run_dir, spare_of(run_dir), self._agent, partial(self.call_later, 0))
         self._recorder.restore()
         self._control = Control(run_dir / "hook.sock", self._loop, self._requests.received)
-        self._loop.call_later(REFRESH_EVERY_S, self._refresh)
-        self._loop.call_later(HARDWARE_EVERY_S, self._watch_hardware)
+        self.call_later(REFRESH_EVERY_S, self._refresh)
+        self.call_later(HARDWARE_EVERY_S, self._watch_hardware)
         logger.info(
             "machine read",
             node=node_name(config),
@@ -171,8 +175,21 @@ class Wiring:
         """Whether the runtime has us registered."""
         return self._outbox is not None and self._outbox.registered
 
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> object:
-        return self._loop.call_later(delay_s, callback)
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
+        """A fault of ours in it costs the runtime no answer, and no other timer its turn."""
+        return self._loop.call_later(delay_s, partial(self._call, callback))
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        with self._guarded():
+            callback()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.stats.handler_errors[TIMER] += 1
+            logger.exception("what is done between events failed")
 
     def appeared(self, pod: nri.PodSandbox) -> None:
         """The observer asks the kubelet for the pod's devices while its images are pulled."""
@@ -181,7 +198,7 @@ class Wiring:
             self._prepare_in(PREPARE_QUIET_S)
         if self._control is not None and opted_in(pod.annotations):
             message = local.FromHook(appeared=local.Appeared(namespace=pod.namespace, name=pod.name))
-            self._loop.call_later(0, partial(self._control.broadcast, message))
+            self.call_later(0, partial(self._control.broadcast, message))
 
     def close(self) -> None:
         self.record()
@@ -203,7 +220,7 @@ class Wiring:
     def _prepare_in(self, delay_s: float) -> None:
         if self._preparing is not None:
             self._preparing.cancel()
-        self._preparing = self._loop.call_later(delay_s, self._prepare)
+        self._preparing = self.call_later(delay_s, self._prepare)
 
     def record(self) -> None:
         """Writes the checkpoint before the runtime, or a cgroup, gets what is new: for what no container waits for."""
@@ -268,7 +285,7 @@ class Wiring:
     def send_unsent(self) -> None:
         """What an event or a message changed for others, and its answer could not have: where that is safe."""
         if self.at_any_time and self.agent.moves.unsent:
-            self._loop.call_later(0, self._send_unsent)
+            self.call_later(0, self._send_unsent)
 
     def _send_unsent(self) -> None:
         self.push(self.agent.moves.unsent_updates(), log_failure)
@@ -283,7 +300,7 @@ class Wiring:
         self.publish_soon()
 
     def _watch_hardware(self) -> None:
-        self._loop.call_later(HARDWARE_EVERY_S, self._watch_hardware)
+        self.call_later(HARDWARE_EVERY_S, self._watch_hardware)
         self.check_hardware()
 
     def status(self) -> dict[str, object]:
@@ -308,17 +325,21 @@ class Wiring:
             self._agent.records.compose()
         if self._control is None or self._outbox is None:
             return
-        self._loop.call_later(0, self._send_changes)
+        self.call_later(0, self._send_changes)
 
     def _send_changes(self) -> None:
         assert self._control is not None
         assert self._outbox is not None
-        if self._control.observers:
+        lacking, self._lacking = self._lacking, True
+        if lacking:
+            self._introduce()
+        elif self._control.observers:
             for message in self._outbox.changes():
                 self._control.broadcast(message)
+        self._lacking = False
         self._control.flush()
         if self._control.unsent:
-            self._loop.call_later(0.05, self.publish_soon)
+            self.call_later(0.05, self.publish_soon)
 
     def _send_attachment(self) -> None:
         if self._control is not None:
@@ -327,7 +348,7 @@ class Wiring:
 
     def _refresh(self) -> None:
         """Steps, between which events may come."""
-        self._loop.call_later(REFRESH_EVERY_S, self._refresh)
+        self.call_later(REFRESH_EVERY_S, self._refresh)
         self._run(
             chain(
                 self.agent.refreshes,
@@ -337,30 +358,30 @@ class Wiring:
 
     def _run(self, steps: Iterator[Callable[[], None]]) -> None:
         """One, and soon the next; one that fails costs no other."""
-        try:
+        with self._guarded():
             step = next(steps, None)
             if step is None:
                 return
             step()
-        except Exception:
-            logger.exception("a look at what is live failed; the next one is in five seconds")
-        self._loop.call_later(0, partial(self._run, steps))
+        self.call_later(0, partial(self._run, steps))
 
     def read_back(self, every_s: float) -> None:
         """Reads what the cgroups have, again and again: a runtime does not say what became of an answer's updates."""
-        self._loop.call_later(every_s, partial(self.read_back, every_s))
+        self.call_later(every_s, partial(self.read_back, every_s))
         if self._agent is not None and self.attached:
             self._agent.read_back.begin()
             self._read_back_some(self._agent)
 
     def _read_back_some(self, agent: Agent) -> None:
         """Steps, between which events may come."""
-        if updates := agent.read_back.step():
-            self.push_when_safe(updates)
-        if agent.read_back.under_way:
-            self._loop.call_later(0, partial(self._read_back_some, agent))
-        else:
-            self.publish_soon()
+        try:
+            if updates := agent.read_back.step():
+                self.push_when_safe(updates)
+        finally:
+            if agent.read_back.under_way:
+                self.call_later(0, partial(self._read_back_some, agent))
+            else:
+                self.publish_soon()
 
     def _settle(self) -> None:
         """For members that are let out or come home, or that cache domains take in; and what no answer could have."""
@@ -369,7 +390,7 @@ class Wiring:
         self.send_unsent()
         if self.agent.moves.unsent and not self.at_any_time and self._registering_again is None:
             wait = max(UNSENT_WAITS_S, self._registered_again_at + UNSENT_EVERY_S - time.monotonic())
-            self._registering_again = self._loop.call_later(wait, self._register_again)
+            self._registering_again = self.call_later(wait, self._register_again)
 
     def _register_again(self) -> None:
         """Where no event came meanwhile: the answer to the runtime's Synchronize may have updates too."""

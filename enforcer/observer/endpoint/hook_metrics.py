@@ -141,7 +141,7 @@ class HookCounts(Collector):
             ("runtime_events", "Events of the runtime.", counts.events),
             (
                 "handler_faults",
-                "Events over which our handler raised: answered with no adjustment.",
+                "Events over which our handler raised: answered without adjustment; `timer`: work between events.",
                 counts.handler_faults,
             ),
         ):
