@@ -20,7 +20,7 @@ SHARES_PER_CPU = 1024
 """cpu.shares of one whole CPU (kubelet, MilliCPUToShares)."""
 
 LARGEST_SHARES = 262_144
-"""The kernel's and the kubelet's largest: of 256 CPUs and more."""
+"""The kernel's and the kubelet's largest: of a request of 256 CPUs or any more."""
 
 HUGEPAGES = "hugepages-"
 
@@ -173,14 +173,15 @@ def from_cgroup(
     memory_limit: int | None,
     hugepages: Mapping[int, int] = {},
 ) -> Demand:
-    """An estimate from what the runtime receives: the CPU request from shares, the memory request from the limit.
+    """An estimate from what the runtime receives: the CPU request from shares, or from the limit where there are none or
+    no larger ones, the memory request from the limit.
 
     shares: cpu.shares; quota, period: microseconds; memory_limit: bytes. None or non-positive means not set.
     hugepages: limits in bytes by page size; Kubernetes has their requests equal to them, so that nothing is estimated.
     """
     cpu_milli = cpu_of(shares or 0)
-    if not cpu_milli and quota and period and quota > 0 and period > 0 and not shares:
-        cpu_milli = -(-quota * 1000 // period)
+    if (not shares or shares >= LARGEST_SHARES) and quota and period and quota > 0 and period > 0:
+        cpu_milli = max(cpu_milli, -(-quota * 1000 // period))
     limit = memory_limit if memory_limit and memory_limit > 0 else None
     return Demand(cpu_milli, limit or 0, limit, dict(hugepages), estimated=ESTIMATED)
 

@@ -22,6 +22,14 @@ def test_exclusive_cpus_are_shared_with_nobody_and_come_back_at_stop(world: Worl
     assert world.cpus("a") == "0-3,8-11"
 
 
+def test_more_exclusive_cpus_than_shares_can_say_are_as_many_as_the_limit_says() -> None:
+    world = World(machines.machine("two NUMA nodes", ["0-511", "512-1023"], [512, 512]))
+    asks = container("own", cpus=256)  # the most that shares say
+    asks.linux.resources.cpu.period.value, asks.linux.resources.cpu.quota.value = 100_000, 700 * 100_000
+    world.create(member("own", cpus="exclusive"), asks)
+    assert len(world.cgroups["/kubepods/own"][0]) == 700
+
+
 def test_exclusive_cpus_are_given_beside_containers_that_somebody_else_pins(world: World) -> None:
     for name, cpus in (("everywhere", "0-15"), ("there", "4-7,12-15")):
         claimed = container(name, cpus=0)

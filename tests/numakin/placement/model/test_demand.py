@@ -69,6 +69,10 @@ def test_a_containers_demand_is_its_requests(requests, limits, demand):
         ({"quota": 150_000, "period": 100_000}, 1500),
         ({"shares": 2, "quota": 150_000, "period": 100_000}, 0),
         ({"quota": -1, "period": 100_000}, 0),
+        ({"shares": 262_144}, 256_000),
+        ({"shares": 262_144, "quota": 30_000_000, "period": 100_000}, 300_000),
+        ({"shares": 262_144, "quota": 10_000_000, "period": 100_000}, 256_000),
+        ({"shares": 262_144, "quota": -1, "period": 100_000}, 256_000),
         ({}, 0),
     ],
 )
