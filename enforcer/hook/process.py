@@ -62,6 +62,7 @@ class Hook:
             configure=self._configure,
             synchronize=self._then(self._synchronize),
             concerns=self._concerns,
+            left_over=lambda updates: self.wiring.push_when_safe(updates),
             create_container=self._then(lambda pod, container: self.agent.create_container(pod, container)),
             update_container=self._then(lambda pod, container, new: self.agent.update_container(pod, container, new)),
             stop_container=self._then(lambda pod, container: self.agent.stop_container(pod, container)),

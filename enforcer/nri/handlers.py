@@ -46,6 +46,8 @@ class Handlers:
     # Whether a CreateContainer, not decoded yet, may be about a container that gets an adjustment. Any other one is
     # answered at once and handed to `create_container` afterwards, before the next event that is decoded.
     concerns: Callable[[bytes], bool] | None = None
+    # What such a `create_container` changes for others: its answer had left before that was known.
+    left_over: Callable[[Updates], None] | None = None
 
     # (pod, its overhead, the sum of its containers)
     update_pod_sandbox: Callable[[nri.PodSandbox, nri.LinuxResources, nri.LinuxResources], None] | None = None

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -148,7 +149,15 @@ class Session:
         row = dispatch.BY_METHOD["CreateContainer"]
         for message in postponed:
             request = decoded(ttrpc_pb2.Request, message, "request")
-            self._event(row, decoded(row.request, request.payload, row.method))
+            created = decoded(row.request, request.payload, row.method)
+            late = nri.CreateContainerResponse.FromString(self._event(row, created))
+            if late.update:
+                self._guarded(row.method, created, partial(self._leave_over, late.update))
+
+    def _leave_over(self, updates: Updates) -> bytes:
+        if self._handlers.left_over is not None:
+            self._handlers.left_over(updates)
+        return b""
 
     def end(self, reason: str) -> None:
         """The connection is gone: every UpdateContainers without an answer gets `reason` as its error."""

@@ -10,7 +10,7 @@ from enforcer.nri.handlers import Handlers
 from lab.standins.runtime import framing
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import ttrpc_pb2
-from tests.enforcer.nri.peer import PLUGIN_SERVICE, POD, Talk, raises, request
+from tests.enforcer.nri.peer import OTHER, PLUGIN_SERVICE, POD, Talk, raises, request
 from tests.enforcer.nri.recording import answers_in
 
 
@@ -47,6 +47,28 @@ class TestWhatConcernsNobody:
         talk.session.catch_up()
         assert (called, talk.session.behind) == (["a"], False)
         assert talk.stats.requests["CreateContainer"] == 1
+
+    def test_what_it_changes_for_others_is_left_over_for_another_message(self):
+        late = []
+        talk = Talk(
+            Handlers(
+                create_container=lambda _pod, _container: (None, [OTHER]),
+                concerns=lambda _request: False,
+                left_over=lambda updates: late.extend(update.container_id for update in updates),
+            )
+        )
+        assert self.create(talk, "a") == nri.CreateContainerResponse()
+        assert late == []
+        talk.session.catch_up()
+        assert late == [OTHER.container_id]
+
+    def test_a_fault_over_what_is_left_over_ends_no_session(self):
+        made = {"create_container": lambda _pod, _container: (None, [OTHER]), "concerns": lambda _request: False}
+        talk = Talk(Handlers(**made, left_over=raises))
+        self.create(talk, "a")
+        self.create(talk, "b")
+        talk.session.catch_up()
+        assert talk.stats.handler_errors["CreateContainer"] == 2
 
     def test_it_may_come_in_several_pieces(self):
         called = []
