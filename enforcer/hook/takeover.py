@@ -17,12 +17,12 @@ from enforcer.hook.ownership.adoption import (
     known_of,
     owner_of,
 )
-from enforcer.hook.ownership.checkpoint import Past
+from enforcer.hook.ownership.checkpoint import Grant, Past
 from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.asked.quota import has_room
 from numakin.placement.decide.decide import Request
 from numakin.placement.model.cpuset import CpuSet
-from numakin.placement.optin.parsing import opted_in
+from numakin.placement.optin.parsing import opted_in, parse
 from numakin.process.log import Log
 from numakin.wire import nri_pb2 as nri
 
@@ -267,7 +267,7 @@ class Takeover:
         given = known.grants.get(container.id)
         if given is not None and given.within:
             ledger.within[container.id] = given.within
-        request = ledger.request(pod, container, key_of(container.name, given, known) if given is not None else "")
+        request = ledger.request(pod, container, _key(running, given, known))
         if request is None:
             ledger.note_unmanaged(pod, container, self._claim(running, known), now[0])
             return
@@ -317,6 +317,13 @@ class Takeover:
             **where,
         )
         adopted.updates.append(pods.update(container.id, allocation.cpus, mems))
+
+
+def _key(running: Running, given: Grant | None, known: Past) -> str:
+    """Of the reservation that it was placed by; empty: none is known."""
+    pod, container = running.pod, running.container
+    asked = parse(pod.namespace, pod.annotations, container.name) if given is not None else None
+    return key_of(container.name, asked.scope, given, known) if given is not None and asked is not None else ""
 
 
 @dataclass(slots=True)

@@ -272,6 +272,37 @@ def test_containers_that_are_placed_one_by_one_are_found_each_at_its_place(node:
     assert node.agent.occupancy.reservations == before.reservations
 
 
+def test_containers_that_were_placed_one_by_one_stay_though_their_namespace_may_not_ask_for_that_any_more(
+    node: Restarting,
+) -> None:
+    apart = pod("apart", group="web", scope="container")
+    for name in ("one", "two"):
+        made = container(f"apart-{name}", 5)
+        made.name, made.pod_sandbox_id = name, apart.id
+        node.create(apart, made)
+    before, cgroups = node.agent.occupancy, dict(node.cgroups)
+    assert before.reservations.keys() == {"uid-apart", "uid-apart/two"}
+    node.agent.limited({"shop": Quota(keys=frozenset())})
+    node.recorder.write()
+    node.kill()
+    node.start()
+    assert node.cgroups == cgroups
+    assert node.agent.occupancy.reservations == before.reservations
+    assert node.agent.occupancy.allocations == before.allocations
+
+
+@pytest.mark.parametrize("wish", [{"cpus": "shared-stable"}, {"cpus": "exclusive"}, {"memory": "bind"}], ids=str)
+def test_what_runs_keeps_what_its_namespace_may_not_ask_for_any_more(node: Restarting, wish: dict[str, str]) -> None:
+    node.create(pod("before", group="web", **wish), container("before", 2))
+    before, cgroups = node.agent.occupancy, dict(node.cgroups)
+    node.agent.limited({"shop": Quota(keys=frozenset())})
+    node.recorder.write()
+    node.kill()
+    node.start()
+    assert node.cgroups == cgroups
+    assert node.agent.occupancy.allocations == before.allocations
+
+
 def test_a_container_that_came_meanwhile_is_aligned_by_itself_where_its_pod_does_not_fit_together(
     node: Restarting,
 ) -> None:

@@ -20,7 +20,7 @@ from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
 from numakin.placement.decide.decide import Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
-from numakin.placement.optin.options import Policy
+from numakin.placement.optin.options import Policy, Scope
 from numakin.placement.state import pools
 from numakin.placement.state.occupancy import Allocation, Occupancy, Part
 from numakin.wire import nri_pb2 as nri
@@ -94,13 +94,14 @@ def exclusive_cpus_first(live: Iterable[Running], known: Past) -> list[Running]:
     return sorted(live, key=order)
 
 
-def key_of(request_name: str, given: Grant, known: Past) -> str:
+def key_of(container: str, scope: Scope, given: Grant, known: Past) -> str:
     """The key of its reservation. One that was written down by an older enforcer, or marked, does not say it: its pod
-    was placed as one where all of it is on one NUMA node.
+    was placed as one by its scope, or where all of it is on one NUMA node. container: its name. scope: by its
+    annotations, whatever its namespace may ask for by now.
     """
     homes = known.homes.get(given.pod, frozenset())
-    together = len(homes) <= 1 and all(len(home) == 1 for home in homes)
-    return given.reservation or (given.pod if together else f"{given.pod}/{request_name}")
+    together = scope is Scope.POD or (len(homes) <= 1 and all(len(home) == 1 for home in homes))
+    return given.reservation or (given.pod if together else f"{given.pod}/{container}")
 
 
 def owner_of(
@@ -272,7 +273,7 @@ def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, me
             grant.cpus,
             bound,
             grant.exclusive,
-            stable=grant.stable and request.wants_stable,
+            stable=grant.stable,
             within=request.within,
         ),
         grant.let_out & machine.cpu_nodes,

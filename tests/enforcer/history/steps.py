@@ -12,7 +12,7 @@ from enforcer.hook import relief as relief_rounds
 from numakin.placement.decide import relief
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand, PodBudget
-from numakin.placement.optin.quotas import Quota
+from numakin.placement.optin.quotas import KEYS, Quota
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
@@ -399,11 +399,13 @@ class History(Truth):
         self._answered()
 
     def an_operator_sets_a_quota(self) -> None:
-        self._set_quota(self.draw.choice(NAMESPACES), self.draw.choice((None, 0, 2, 4)))
+        namespace, most = self.draw.choice(NAMESPACES), self.draw.choice((None, 0, 2, 4))
+        all_but_one = frozenset(KEYS) - {self.draw.choice(("scope", "cpus", "memory", "span"))}
+        self._set_quota(namespace, most, all_but_one if self._often(0.4) else None)
 
-    def _set_quota(self, namespace: str, most: int | None) -> None:
+    def _set_quota(self, namespace: str, most: int | None, keys: frozenset[str] | None = None) -> None:
         """No CPU changes by it."""
-        self.quotas = {**self.quotas, namespace: Quota(most)}
+        self.quotas = {**self.quotas, namespace: Quota(most, keys=keys)}
         agent = self.node.agent
         if agent is None:
             return
@@ -648,7 +650,7 @@ class History(Truth):
         after = self.node.agent.occupancy
         same = before.reservations.keys() & after.reservations.keys()
         lost = before.reservations.keys() - same
-        fewer = any(before.reservations[key].demand != after.reservations[key].demand for key in same)
+        fewer = any(_asks_less(after.reservations[key].demand, before.reservations[key].demand) for key in same)
         if second_best or fewer or any(before.reservations[key].cache_domain for key in lost):
             return  # there may be more room by now: what has ended in a pod counts no more, nor a pod without containers
         assert not updates, f"a restart changes {sorted(update.container_id for update in updates)}"
@@ -659,6 +661,11 @@ class History(Truth):
                 homes = (of.reservations[allocation.reservation] for of in (before, after))
                 was, now = (_place(home, alone=bool(allocation.exclusive)) for home in homes)
                 assert now == was
+
+
+def _asks_less(now: Demand, before: Demand) -> bool:
+    """In any of its numbers."""
+    return min(now.cpu_milli - before.cpu_milli, now.memory - before.memory) < 0 or now.hugepages != before.hugepages
 
 
 def _is_in(sandbox: nri.PodSandbox) -> bool:

@@ -26,20 +26,22 @@ def as_placed(machine: Machine, occupancy: Occupancy, request: Request, key: str
     whole pod as one where that holds: a pod with a budget of its own always is, its containers' shares of it are not
     known one by one.
 
-    key: of the reservation that it was placed by before it was known here; empty: it is placed now. One that is here
-    stays with its reservation, whatever its namespace may ask for by now.
+    key: of the reservation that it was placed by before it was known here; empty: it is placed now. One that is here,
+    or was, stays with its reservation, whatever its namespace may ask for by now.
     """
     request = on_node(occupancy, request)
     mine = occupancy.allocations.get(request.container)
     whole = without_those_apart(_of(request, Scope.POD), apart(occupancy, request.pod), request.demand)
     if mine is not None and mine.reservation != request.container:
         return whole if mine.reservation == request.pod else _of(request, Scope.CONTAINER)
+    if key not in ("", request.pod):
+        return _of(request, Scope.CONTAINER)
     if request.opt_in.scope is Scope.POD:
         return whole
     if request.opt_in.policy is Policy.NONE:
         return request
     if key:
-        return whole if key == request.pod else request
+        return whole
     one = request.budget is not None and not occupancy.members_of(request.pod, but=request.pod)
     return whole if one or _is_one(machine, occupancy, request, whole) else request
 

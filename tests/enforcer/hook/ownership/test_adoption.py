@@ -11,7 +11,7 @@ from enforcer.hook.ownership.adoption import Pinned, Running, key_of, known_of, 
 from enforcer.hook.ownership.checkpoint import Grant, Past
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
-from numakin.placement.optin.options import Cpus, Span
+from numakin.placement.optin.options import Cpus, Scope, Span
 from numakin.placement.state.occupancy import Allocation, Occupancy
 from numakin.wire import nri_pb2 as nri
 from tests.machines import EPYC_NPS1, NO_NUMA, SMALL
@@ -291,11 +291,14 @@ def test_a_cpuset_that_was_to_stay_stays_while_its_cpus(*, taken: bool) -> None:
     [(["0", "0"], "uid"), (["0", "1"], "uid/main"), (["0-1", "0-1"], "uid/main")],
     ids=["on one NUMA node: as one", "on two: in parts", "each on two: in parts"],
 )
-def test_what_an_older_enforcer_wrote_down_tells_by_its_pods_places_how_it_was_placed(homes, key) -> None:
+def test_what_an_older_enforcer_wrote_down_tells_by_its_pods_places_how_it_was_placed(
+    homes: list[str], key: str
+) -> None:
     known = Past({f"c{at}": Grant("uid", NumaSet.parse(home)) for at, home in enumerate(homes)})
-    assert {key_of("main", grant, known) for grant in known.grants.values()} == {key}
+    assert {key_of("main", Scope.CONTAINER, grant, known) for grant in known.grants.values()} == {key}
+    assert {key_of("main", Scope.POD, grant, known) for grant in known.grants.values()} == {"uid"}
 
 
 def test_a_key_that_was_written_down_is_known_again() -> None:
     known = Past({"c": Grant("uid", NumaSet.parse("0"), reservation="uid/main")})
-    assert key_of("main", known.grants["c"], known) == "uid/main"
+    assert key_of("main", Scope.CONTAINER, known.grants["c"], known) == "uid/main"
