@@ -198,6 +198,7 @@ class Agent:
         claim = pods.Claim(resources.cpu.cpus, resources.cpu.mems)
         if allocation.reservation == container.id:
             if renamed:
+                ledger.note_word(container.id, claim)
                 ledger.note_unmanaged(pod, resized, claim if allocation.externally_managed else self._claim(resized))
             ledger.occupancy = unmanaged_resized(ledger.machine, ledger.occupancy, resized)
             return []
@@ -361,6 +362,7 @@ class Agent:
         ledger.residents.gone(container)
         ledger.requests.pop(container, None)
         ledger.narrows_no_more(container)
+        ledger.left.pop(container, None)
         ledger.demands.stopped(pod.uid, container)
         ledger.records.forget(container)
         self.read_back.ended(container)

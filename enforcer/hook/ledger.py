@@ -20,9 +20,10 @@ from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.sandboxes import Sandboxes
 from enforcer.hook.hardware.live import notable
 from enforcer.hook.newcomers import Newcomers
-from enforcer.hook.ownership.checkpoint import Past
+from enforcer.hook.ownership.checkpoint import Grant, Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
+from enforcer.machine.cgroup import CpusAndMems
 from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.decide import Decision, Reason, Request, decide, left_open
 from numakin.placement.decide.request import NO_KIN, Kin
@@ -69,6 +70,8 @@ class Ledger:
         """By container, the CPUs of another owner within which it was placed: it stays where it is."""
         self.narrowed: dict[str, Request] = {}
         """Of these what they ask for; they are none of the `requests`, which may be placed elsewhere at any time."""
+        self.left: dict[str, Grant] = {}
+        """By container, as `checkpoint.Left` has it."""
         self.past = Past()
         self.released = False
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
@@ -379,6 +382,7 @@ class Ledger:
 
     def let_go(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> None:
         """The container's allocation goes, and the reservation too where no other container of the pod needs it."""
+        self._note_left(container, claim)
         self.requests.pop(container.id, None)
         self.narrows_no_more(container.id)
         self.occupancy = self.occupancy.without_allocation(container.id)
@@ -387,6 +391,35 @@ class Ledger:
         self.note_unmanaged(pod, container, claim)
         if pod.uid in self.occupancy.reservations:
             self.renew(pod.uid)
+
+    def _note_left(self, container: nri.Container, claim: pods.Claim) -> None:
+        """What of the container's cpuset is our work, while the other owner's word says nothing of it."""
+        held, everything = self.occupancy.allocations.get(container.id), self.machine.all_cpus
+        if held is None or held.externally_managed or held.reservation == container.id:
+            return
+        limit, now = self.within.get(container.id, CpuSet()), self.node.cpuset_now(container.linux.cgroups_path)
+        stays = bool(limit) and claim.cpuset & everything == limit & everything
+        due = self.mems_due(container.id, container.linux.cgroups_path, now[1]) if now is not None else NumaSet()
+        bound = held.mems or (now[1] if now is not None and due else NumaSet())
+        ours = held.cpus if stays else CpuSet(), NumaSet() if claim.mems else bound
+        if any(ours):
+            self.left[container.id] = Grant(held.pod, cpus=ours[0], mems=ours[1], within=limit if stays else CpuSet())
+
+    def note_word(self, container: str, claim: pods.Claim) -> None:
+        """The other owner says anew what the container is to have."""
+        left = self.left.pop(container, None)
+        if left is not None and left.mems and not claim.mems:
+            self.left[container] = replace(left, cpus=CpuSet(), within=CpuSet())
+
+    def undone(self, container: str, named: CpusAndMems) -> list[nri.ContainerUpdate]:
+        """The update that gives back what is our work of another owner's container, whose cgroup names this."""
+        left = self.left.get(container, Grant(""))
+        narrowed, bound = bool(left.within) and named[0] == left.cpus, bool(left.mems) and named[1] == left.mems
+        if not (narrowed or bound):
+            self.left.pop(container, None)
+            return []
+        cpus = left.within & self.machine.all_cpus if narrowed else CpuSet()
+        return [pods.update(container, cpus, self.machine.all_mems if bound else NumaSet())]
 
     def disown_members(self) -> list[str]:
         """Every member's container takes room by its own requests from here on, as one that has not opted in, and no

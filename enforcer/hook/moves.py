@@ -132,6 +132,8 @@ class MoveExecutor:
         updates, allocations = [], self._ledger.occupancy.allocations
         for container, update in unsent.items():
             now = allocations.get(container)
+            if now is not None and now.externally_managed:
+                updates += self._undone(container)
             if now is None or now.externally_managed:
                 continue
             cpu = update.linux.resources.cpu
@@ -140,6 +142,12 @@ class MoveExecutor:
             cpu.mems = str(now.mems or (whole.all_mems if cpu.mems else ""))
             updates.append(update)
         return updates
+
+    def _undone(self, container: str) -> list[nri.ContainerUpdate]:
+        """Where another owner has it by now, only what of its cpuset is still our work."""
+        resident = self._ledger.residents.now().get(container)
+        now = self._ledger.node.cpuset_now(resident.cgroups_path) if resident is not None else None
+        return self._ledger.undone(container, now) if now is not None else []
 
     def _moves(self, but: str = "") -> list[nri.ContainerUpdate]:
         """but: a reservation whose steps go on waiting."""

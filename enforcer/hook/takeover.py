@@ -21,7 +21,7 @@ from enforcer.hook.ownership.checkpoint import Grant, Past
 from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.asked.quota import has_room
 from numakin.placement.decide.decide import Request
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.optin.parsing import opted_in, parse
 from numakin.process.log import Log
 from numakin.wire import nri_pb2 as nri
@@ -138,10 +138,11 @@ class Takeover:
     def _start_over(self, uids: set[str]) -> Past:
         """Forgets containers, and keeps the reservations of members that are still there; what was given so far."""
         ledger, before = self._ledger, self._ledger.occupancy
-        past = ledger.past.with_those_of(before, ledger.demands.shown, ledger.within)
+        past = ledger.past.with_those_of(before, ledger.demands.shown, ledger.within, ledger.left)
         ledger.residents.clear()
         ledger.requests.clear()
         ledger.within.clear()
+        ledger.left.clear()
         ledger.narrowed.clear()
         ledger.demands.clear()
         kept = {
@@ -204,8 +205,12 @@ class Takeover:
             else ledger.place_within(pod, container, request, pods.Claim(str(limit), ""))
         )
         if decision is None:
+            named_mems = running.named_mems
+            bound = NumaSet() if ledger.is_open(container.linux.cgroups_path, named_mems) else named_mems
+            narrowed = now[0] | offline
+            ledger.left[container.id] = Grant(pod.uid, cpus=narrowed, mems=bound, within=limit or CpuSet())
             ledger.yield_to(pod, container, pods.Claim(str(limit), ""))
-            return []
+            return [] if narrowed == limit and not bound else ledger.undone(container.id, (narrowed, named_mems))
         updates = ledger.updates(decision.updates)
         named = now[0] | offline  # which it has once those are back
         everything = not named or machine.cpus <= now[0]
@@ -278,6 +283,9 @@ class Takeover:
             owner = None  # to be narrowed within it, which no answer could bring yet
         if isinstance(owner, pods.Claim):
             ledger.yield_to(pod, container, owner)
+            if given is not None and given.externally_managed and given.before is not None:
+                ledger.left[container.id] = given.before
+                adopted.updates += ledger.undone(container.id, (now[0] | offline, running.named_mems))
             return
         unheard = adopted.late or container.id in known.marked
         if owner is None or (unheard and not self._may_have(request, owner.allocation.exclusive, late=adopted.late)):

@@ -17,6 +17,7 @@ from numakin.placement.state.pools import shared
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
+from tests.enforcer.hook.changing import without
 from tests.enforcer.hook.world import limited, of_pod, two_numa_nodes
 from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
 from tests.machines import NO_NUMA
@@ -458,6 +459,72 @@ def test_a_release_that_was_not_carried_out_is_at_the_next_synchronize(node: Res
     node.kill()
     node.start()
     assert node.cpus("own") == node.machine.cpus
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "registered again"])
+@pytest.mark.parametrize("times_lost", [1, 2])
+def test_memory_that_we_have_bound_is_open_for_another_owner_though_the_answer_was_lost(
+    node: Restarting, times_lost: int, *, killed: bool
+) -> None:
+    sandbox, mine = pod("a", group="web", memory="bind"), container("a")
+    node.create(sandbox, mine)
+    assert node.mems("a") == NumaSet.parse("0")
+    written = nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7"))
+    node.apply(node.heard.update_container(sandbox, mine, written), lost=True)
+    node.cgroups[path_of("a")] = CpuSet.parse("4-7"), node.cgroups[path_of("a")][1]
+    node.recorder.write()
+    for lost in [*[True] * (times_lost - 1), False]:
+        assert node.mems("a") == NumaSet.parse("0")
+        if killed:
+            node.kill()
+            node.start(joined=False)
+        node.synchronize(lost=lost)
+    assert (node.cpus("a"), node.mems("a")) == (CpuSet.parse("4-7"), node.machine.all_mems)
+    assert not node.synchronize()
+
+
+def test_memory_that_the_other_owner_binds_itself_stays_so(node: Restarting) -> None:
+    sandbox, mine = pod("a", group="web", memory="bind"), container("a")
+    node.create(sandbox, mine)
+    node.apply(node.heard.update_container(sandbox, mine, nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7"))), lost=True)
+    node.attached = True
+    word = nri.LinuxResources(cpu=nri.LinuxCPU(cpus="5-7", mems="0"))
+    node.apply(node.heard.update_container(sandbox, mine, word))
+    node.cgroups[path_of("a")] = CpuSet.parse("5-7"), NumaSet.parse("0")
+    node.recorder.write()
+    node.restart(killed=True)
+    assert node.mems("a") == NumaSet.parse("0")
+
+
+def test_one_that_can_not_be_narrowed_any_more_has_all_that_the_other_owner_gave_it(tmp_path: Path) -> None:
+    """What it was narrowed to is our work, and nobody else would undo it."""
+    node = Restarting(two_numa_nodes(), tmp_path, within_others=True, unified=True)
+    node.create(pod("a", group="web", memory="bind"), container("a", claim="0-14"))
+    node.begin("a")
+    assert (str(node.cpus("a")), str(node.mems("a"))) == ("0-3,8-11", "0")
+    node.recorder.write()
+    node.kill()
+    node.becomes(without(node.machine, CpuSet.parse("0-3,8-11")))
+    node.start()
+    assert not ours(node, "a")
+    assert (str(node.cpus("a")), node.mems("a")) == ("4-7,12-14", node.machine.all_mems)
+
+
+def test_so_has_one_whose_runtime_takes_that_with_another_answer_alone(tmp_path: Path) -> None:
+    node = Restarting(two_numa_nodes(), tmp_path, within_others=True, unified=True, at_any_time=False)
+    for name in ("other", "another"):
+        node.create(pod(name, group="web"), container(name))
+    node.create(pod("a", group="web", memory="bind"), container("a", claim="0-14"))
+    node.begin("a")
+    node.stop("another")
+    narrowed = node.cgroups[path_of("a")]
+    assert str(narrowed[0]) == "0-3,8-11"
+    node.becomes(without(node.machine, node.cpus("a")))
+    assert not ours(node, "a")
+    assert node.cgroups[path_of("a")] == narrowed
+    node.stop("other")
+    assert node.cpus("a") == CpuSet.parse("0-14") & node.machine.cpus
+    assert node.mems("a") == node.machine.all_mems
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "registered again"])

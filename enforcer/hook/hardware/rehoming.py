@@ -8,6 +8,7 @@ from enforcer.hook.decision_records import as_told
 from enforcer.hook.facts import pods
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.ledger import Ledger
+from enforcer.hook.ownership.checkpoint import Grant
 from numakin.placement.decide.decide import Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import shares_of
@@ -144,21 +145,21 @@ class Rehoming:
                 continue
             limit = ledger.within.get(container)
             if limit is not None and not ledger.has_room_within(request, limit):
-                mems = ledger.machine.all_mems if before.allocations[container].mems else NumaSet()
-                yielded += self._left(request, residents[container], limit, mems)
+                yielded += self._left(request, residents[container], limit, before.allocations[container])
                 continue
             _, decision = ledger.place(request)
             ledger.records.rehomed(residents[container], decision, why, at=ledger.occupancy.generation)
         return yielded
 
     def _left(
-        self, request: Request, member: local.LocalContainer, limit: CpuSet, mems: NumaSet
+        self, request: Request, member: local.LocalContainer, limit: CpuSet, held: Allocation
     ) -> list[nri.ContainerUpdate]:
-        """It runs within all that is left of the other owner's CPUs. mems: what it has back of memory."""
-        pod, container = as_told(member)
+        """It runs within all that is left of the other owner's CPUs, and has its memory back. held: what it had."""
+        ledger, (pod, container) = self._ledger, as_told(member)
         container.linux.resources.cpu.shares.value = shares_of(request.demand.cpu_milli)
-        left = limit & self._ledger.machine.all_cpus
-        self._ledger.yield_to(pod, container, pods.Claim(str(left), ""))
+        left, mems = limit & ledger.machine.all_cpus, ledger.machine.all_mems if held.mems else NumaSet()
+        ledger.left[container.id] = Grant(held.pod, cpus=held.cpus, mems=held.mems, within=limit)
+        ledger.yield_to(pod, container, pods.Claim(str(left), ""))
         return [pods.update(container.id, left, mems)] if left or mems else []
 
 

@@ -32,9 +32,9 @@ class Grant:
 
     reservation: its key; empty: written by an older enforcer. parts, cache_domain, let_out: as the reservation has
     them. before: what it had on other NUMA nodes or with other exclusive CPUs, or let out to others, while the runtime
-    has not shown that it has carried out the change. asked: millicores and bytes that the runtime showed of it when it
-    got CPUs of its own, or bound memory; empty: not known. within: the CPUs of another owner within which it is
-    narrowed.
+    has not shown that it has carried out the change; of another owner's, as `Left` has it. asked: millicores and bytes
+    that the runtime showed of it when it got CPUs of its own, or bound memory; empty: not known. within: the CPUs of
+    another owner within which it is narrowed.
     """
 
     pod: str
@@ -72,6 +72,13 @@ Within = Mapping[str, CpuSet]
 """By a container's id what `Grant.within` is of it."""
 
 NOWHERE: Within = {}
+
+Left = Mapping[str, Grant]
+"""By the id of a container that is another owner's by now, which of its cpuset is our work and to be undone: what we
+bound its memory to, and the CPUs that we narrowed it to within the other's.
+"""
+
+NOTHING_LEFT: Left = {}
 
 
 def unknown(_pod: str, _container: str) -> tuple[int, ...]:
@@ -130,9 +137,11 @@ class Past:
         """What is left of it once the runtime's list was compared with it."""
         return Past(freed=self.exclusive)
 
-    def with_those_of(self, occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE) -> Past:
+    def with_those_of(
+        self, occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE, left: Left = NOTHING_LEFT
+    ) -> Past:
         """The occupancy's own word counts where both know a container."""
-        grants = {**self.grants, **grants_of(occupancy, asked, within)}
+        grants = {**self.grants, **grants_of(occupancy, asked, within, left)}
         return replace(self, grants=grants, kept_off=self.kept_off | kept_off_of(occupancy))
 
 
@@ -149,7 +158,9 @@ def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
     )
 
 
-def grants_of(occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE) -> dict[str, Grant]:
+def grants_of(
+    occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE, left: Left = NOTHING_LEFT
+) -> dict[str, Grant]:
     """Of the members that were given something, and of those whose cpuset is externally managed."""
     made = {
         key: grant_of(
@@ -157,6 +168,7 @@ def grants_of(occupancy: Occupancy, asked: Asked = unknown, within: Within = NOW
             occupancy.reservations.get(allocation.reservation),
             asked(allocation.pod, key),
             within.get(key, CpuSet()),
+            left.get(key),
         )
         for key, allocation in occupancy.allocations.items()
     }
@@ -164,11 +176,15 @@ def grants_of(occupancy: Occupancy, asked: Asked = unknown, within: Within = NOW
 
 
 def grant_of(
-    allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...] = (), within: CpuSet = CpuSet()
+    allocation: Allocation,
+    reservation: Reservation | None,
+    asked: tuple[int, ...] = (),
+    within: CpuSet = CpuSet(),
+    left: Grant | None = None,
 ) -> Grant | None:
     """None for a container that was given nothing."""
     if allocation.externally_managed:
-        return Grant(allocation.pod, externally_managed=True)
+        return Grant(allocation.pod, externally_managed=True, before=left)
     if allocation.reservation == allocation.container or not (allocation.cpus or allocation.mems or allocation.open):
         return None
     return Grant(
@@ -213,6 +229,7 @@ class Wording:
         quotas: Mapping[str, Quota] = NO_QUOTAS,
         asked: Asked = unknown,
         within: Within = NOWHERE,
+        left: Left = NOTHING_LEFT,
     ) -> str:
         """loaded: what was given before and is still to be compared with the runtime's list: at a start, and of members
         that were released. quotas: of now.
@@ -223,6 +240,7 @@ class Wording:
                 occupancy.reservations.get(allocation.reservation),
                 asked(allocation.pod, key),
                 within.get(key, CpuSet()),
+                left.get(key),
             )
             for key, allocation in occupancy.allocations.items()
         }
@@ -241,17 +259,23 @@ class Wording:
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
     def _row(
-        self, allocation: Allocation, reservation: Reservation | None, asked: tuple[int, ...], within: CpuSet
+        self,
+        allocation: Allocation,
+        reservation: Reservation | None,
+        asked: tuple[int, ...],
+        within: CpuSet,
+        left: Grant | None,
     ) -> _Row:
         key = allocation.container
         known = self._rows.get(key)
         same = known is not None and known.allocation is allocation and known.reservation is reservation
-        if known is not None and same and (known.asked, known.within) == (asked, within):
+        if known is not None and same and (known.asked, known.within, known.left) == (asked, within, left):
             return known
-        grant, before = grant_of(allocation, reservation, asked, within), self._carried_out.get(key)
-        if grant is not None and before is not None and grant.is_elsewhere(before):
+        grant, before = grant_of(allocation, reservation, asked, within, left), self._carried_out.get(key)
+        ours = grant is not None and not grant.externally_managed
+        if grant is not None and ours and before is not None and grant.is_elsewhere(before):
             grant = replace(grant, before=replace(before, before=None))
-        return _Row(allocation, reservation, asked, within, grant, _pair(key, grant) if grant is not None else "")
+        return _Row(allocation, reservation, asked, within, left, grant, _pair(key, grant) if grant is not None else "")
 
 
 class _Row(NamedTuple):
@@ -261,6 +285,7 @@ class _Row(NamedTuple):
     reservation: Reservation | None
     asked: tuple[int, ...]
     within: CpuSet
+    left: Grant | None
     grant: Grant | None
     text: str
 

@@ -119,6 +119,7 @@ class Recorder:
                 quotas=quotas,
                 asked=ledger.demands.shown,
                 within=ledger.within,
+                left=ledger.left,
             )
             self._basis = basis
         return self._worded

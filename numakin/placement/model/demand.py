@@ -173,8 +173,8 @@ def from_cgroup(
     memory_limit: int | None,
     hugepages: Mapping[int, int] = {},
 ) -> Demand:
-    """An estimate from what the runtime receives: the CPU request from shares, or from the limit where there are none or
-    no larger ones, the memory request from the limit.
+    """An estimate from what the runtime receives: the CPU request from shares, or from the limit where there are none
+    or no larger ones; the memory request from the limit.
 
     shares: cpu.shares; quota, period: microseconds; memory_limit: bytes. None or non-positive means not set.
     hugepages: limits in bytes by page size; Kubernetes has their requests equal to them, so that nothing is estimated.

@@ -327,7 +327,7 @@ class History(Truth):
         running.linux.resources.cpu.cpus = str(taken)
         mems = self.node.machine.mems if key in self.starting() else self.node.cgroups[path_of(key)][1]
         self.node.created[key] = self.node.cgroups[path_of(key)] = taken, mems
-        self.node.apply(updates)
+        self.node.apply(updates, lost=self._often(0.2))
         living = self.live[key]
         may_be_ours = living.opted_in or self.node.rules.everyone
         if heard is not None or not may_be_ours or living.foreign is not None:
