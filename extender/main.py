@@ -141,7 +141,7 @@ class Program(SessionCallbacks):
     def app(self) -> Flask:
         """What people read."""
         app = create_app(self.cluster, self.metrics, self._readiness)
-        self.web.add_to(app)
+        self.web.add_to(app, namespace(self.config))
         if self.config.authorise_readers and self._kube is not None:
             authorise(app, Readers(self._kube))
         return app

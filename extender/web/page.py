@@ -6,9 +6,10 @@ Everything is addressed relative to the page, so that it also works behind a pro
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 
-from flask import Flask, Response, send_from_directory
+from flask import Flask, Response, request, send_from_directory
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -29,11 +30,24 @@ HEADERS = {
 }
 
 
-def add_page(app: Flask) -> None:
-    """The page at `/`, and its files beside it."""
-    app.add_url_rule("/", "page", lambda: _file("index.html"))
+NAMESPACE = 'name="numakin-namespace" content="{}"'
+"""In the page, for the commands that it names; the sources have that of the manifests."""
+
+
+def add_page(app: Flask, namespace: str) -> None:
+    """The page at `/`, and its files beside it. namespace: where numakin runs."""
+    text = (ASSETS / "index.html").read_text()
+    text = text.replace(NAMESPACE.format("numakin"), NAMESPACE.format(escape(namespace)))
+    app.add_url_rule("/", "page", lambda: _page(text))
     for name in FILES:
         app.add_url_rule(f"/assets/{name}", f"page_{name}", lambda name=name: _file(name))
+
+
+def _page(text: str) -> Response:
+    response = Response(text, mimetype="text/html", headers={"Cache-Control": "no-cache", **HEADERS})
+    response.add_etag()
+    response.make_conditional(request)
+    return response
 
 
 def _file(name: str) -> Response:

@@ -39,8 +39,9 @@ class Web:
         self.healths = EnforcerHealths()
         self.overview = Overview(self.scenes, cluster.live, self.healths)
 
-    def add_to(self, app: Flask) -> None:
-        add_page(app)
+    def add_to(self, app: Flask, namespace: str) -> None:
+        """namespace: where numakin runs."""
+        add_page(app, namespace)
         routes: dict[str, Callable[[], Response]] = {
             "overview": self._overview,
             "changes": self._changes,

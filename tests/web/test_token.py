@@ -25,7 +25,7 @@ from tests.web.axe import faults
 
 pytestmark = needed
 
-NAMESPACE, VIEWER = "numakin", "numakin-viewer"
+NAMESPACE, VIEWER = "placement", "numakin-viewer"
 READER = one(files(), "ClusterRole", "numakin-reader")["rules"]
 PROXY = f"api/v1/namespaces/{NAMESPACE}/services/https:numakin-extender:web/proxy/"
 
@@ -41,7 +41,7 @@ class Site:
         return f"https://{self.extender.web}/"
 
     def token(self) -> str:
-        """As `kubectl -n numakin create token numakin-viewer --audience=numakin` prints it."""
+        """As the page's command prints it."""
         return self.server.tokens.make(NAMESPACE, VIEWER, ("numakin",))
 
     def enforcer(self, node: str) -> Enforcer:

@@ -3,6 +3,7 @@ import { useAccess } from "./access";
 import { BareHeader, Header } from "./header";
 import { useOverview, type Link } from "./live";
 import { MapView } from "./map/view";
+import { NAMESPACE } from "./namespace";
 import { Panel } from "./panels/panel";
 import { TokenForm } from "./parts/token";
 import { close, useRoute } from "./route";
@@ -31,7 +32,7 @@ function NoAnswer({ link }: { link: Link }) {
     <div class="first" role="alert">
       <p class="error">The extender does not answer.</p>
       <p class="what">
-        The page tries again by itself. Does the extender run: <code>kubectl -n numakin get pods</code>? Behind <code>kubectl proxy</code> or <code>kubectl port-forward</code>: does that still run?
+        The page tries again by itself. Does the extender run: <code>kubectl -n {NAMESPACE} get pods</code>? Behind <code>kubectl proxy</code> or <code>kubectl port-forward</code>: does that still run?
       </p>
     </div>
   );

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAnswer } from "../api";
 import { plural } from "../format";
 import type { Overview } from "../live";
+import { NAMESPACE } from "../namespace";
 import { ReachLegend } from "../parts/reach";
 import { go, type Route } from "../route";
 import type { GroupStory, Rooms } from "../types";
@@ -85,5 +86,5 @@ function neighbours(rooms: Rooms | null, focus: string | null): Set<string> | nu
 
 function Empty({ filter }: { filter: string }) {
   if (filter) return <p class="empty">No pod of this group is on any node. <button type="button" class="open" onClick={() => go({ filter: "" })}>Show all</button></p>;
-  return <p class="empty">No enforcer has reported a node yet. <code>kubectl -n numakin get pods</code> shows whether they run.</p>;
+  return <p class="empty">No enforcer has reported a node yet. <code>kubectl -n {NAMESPACE} get pods</code> shows whether they run.</p>;
 }

@@ -1,7 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import { enter, forget, useAccess } from "../access";
+import { NAMESPACE } from "../namespace";
 
-const COMMAND = "kubectl -n numakin create token numakin-viewer --audience=numakin";
+const COMMAND = `kubectl -n ${NAMESPACE} create token numakin-viewer --audience=numakin`;
 
 /** In place of the cluster, where the extender shows it only to whom it may. */
 export function TokenForm({ refusal }: { refusal: string }) {

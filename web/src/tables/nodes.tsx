@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { bytes, cpus } from "../format";
 import type { Overview } from "../live";
+import { NAMESPACE } from "../namespace";
 import { CpuMeter, MemoryMeter } from "../parts/fill";
 import { Open } from "../parts/links";
 import { State } from "../parts/state";
@@ -53,7 +54,7 @@ export function NodesTable({ overview, route }: { overview: Overview; route: Rou
           </tbody>
         </table>
       </div>
-      {!rows.length && <p class="empty">No enforcer has reported a node yet. <code>kubectl -n numakin get pods</code> shows whether they run.</p>}
+      {!rows.length && <p class="empty">No enforcer has reported a node yet. <code>kubectl -n {NAMESPACE} get pods</code> shows whether they run.</p>}
       {rows.length > shown.length && <button type="button" class="open" onClick={() => setPages(pages + 1)}>{PAGE} more of {rows.length - shown.length}</button>}
     </>
   );
