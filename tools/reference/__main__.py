@@ -1,4 +1,6 @@
-"""`make reference`, and what `make check` asks of it."""
+"""python -m tools.reference [--check]: the tables and pictures of docs/ that are made from the code, as `make reference`
+does; --check tells whether they are current.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,9 @@ PAGES: dict[str, Callable[[str], str]] = {
 
 
 def main(arguments: list[str]) -> int:
+    if {"-h", "--help"} & {*arguments}:
+        print(__doc__)
+        return 0
     if "--check" not in arguments:
         compatibility.take_over()
     stale = []
