@@ -16,7 +16,6 @@ from enforcer.bypass.follower import POLL_S
 from enforcer.cli import met
 from enforcer.cli.findings import BAD, GOOD, NOTE, Finding, ranked
 from enforcer.cli.status import NobodyAnswersError, ask
-from enforcer.cli.terminal import console
 from enforcer.hook.hardware.node import read_by
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.cpuset_owners import cpuset_owners
@@ -33,6 +32,7 @@ from enforcer.observe.collectors.probes import Probes
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from enforcer.settings.config import PLUGIN_NAME, Config, ConfigError
 from numakin.placement.model.errors import PlacementError
+from numakin.terminal import console
 
 NRI_CONFIGURED = "containerd config dump | grep -A6 nri || crio status config | grep -A4 nri"
 KUBELET_CONFIGURED = "grep -i cpuManagerPolicy /var/lib/kubelet/config.yaml"

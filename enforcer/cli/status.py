@@ -12,10 +12,10 @@ from typing import Any
 from rich.table import Table
 
 from enforcer.cli import member_memory, members
-from enforcer.cli.terminal import console
 from enforcer.local import control
 from enforcer.machine.sysfs import PROCFS
 from numakin.placement.state.yielded import Yielded
+from numakin.terminal import console
 from numakin.wire import local_pb2 as local
 
 PATIENCE_S = 5.0

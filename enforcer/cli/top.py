@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from rich.live import Live
 from rich.table import Table
 
-from enforcer.cli.terminal import console
+from numakin.terminal import console
 
 _ADDRESS = re.compile(r"[^\s/]+:\d{1,5}")
 

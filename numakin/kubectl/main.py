@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from numakin.kubectl.errors import CommandError, UsageError
 from numakin.kubectl.options import parser
-from numakin.kubectl.output import legible
 from numakin.kubectl.session import Session
+from numakin.terminal import legible
 
 CUT_OFF = 141
 """Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""

@@ -14,11 +14,11 @@ from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.members import by_pod
-from numakin.kubectl.output import legible
 from numakin.kubectl.pods import ENFORCER, EXEC_S, OwnPod, each, own_pods, run_in
 from numakin.kubectl.reach import get
 from numakin.kubectl.recordings import writing
 from numakin.kubectl.session import Session
+from numakin.terminal import legible
 
 NAME = "record"
 EXAMPLES = """\

@@ -12,9 +12,10 @@ from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.evicting import Evicting
-from numakin.kubectl.output import FORMATS, legible, many, percent, show, table
+from numakin.kubectl.output import FORMATS, many, percent, show, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session, agreed
+from numakin.terminal import legible
 
 NAME = "regroup"
 EXAMPLES = """\

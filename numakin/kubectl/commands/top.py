@@ -12,9 +12,10 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
-from numakin.kubectl.output import FORMATS, bytes_of, console, show, table
+from numakin.kubectl.output import FORMATS, bytes_of, show, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
+from numakin.terminal import console
 
 NAME = "top"
 EXAMPLES = """\

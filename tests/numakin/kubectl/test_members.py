@@ -5,7 +5,7 @@ from __future__ import annotations
 from numakin.kubectl.commands.cluster_map import _places
 from numakin.kubectl.commands.groups import _rendered
 from numakin.kubectl.members import by_pod
-from numakin.kubectl.output import console
+from numakin.terminal import console
 
 
 def member(uid: str, numa_nodes: str, node: str = "node-1") -> dict[str, object]:
