@@ -23,6 +23,9 @@ REPLICATED = {
 }  # fmt: skip
 """Controllers, and the field that says how many pods run at once."""
 
+KINDS = ("Pod", "CronJob", *REPLICATED)
+"""Of which pods are known."""
+
 MOST = {"Job": ("completions",)}
 """Fields that bound it."""
 
@@ -72,20 +75,27 @@ def _objects(name: str) -> Iterator[Mapping[str, Any]]:
     for document in filter(None, documents):
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
             raise UsageError(f"{name}: holds something that is no Kubernetes object: it has no kind")
-        yield from _listed(document, name) if document["kind"] == "List" else [document]
+        yield from _listed(document, name)
 
 
-def _listed(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+def _listed(document: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
+    """The object, or those of a list: of any, or, as the API server answers, of one kind, which they need not name."""
+    kind = str(document.get("kind"))
+    of = kind.removesuffix("List")
+    if of == kind or of not in ("", *KINDS):
+        yield document
+        return
     items = document.get("items") or []
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise UsageError(f"{name}: its List has items that are no objects")
-    return items
+        raise UsageError(f"{name}: its {kind} has items that are no objects")
+    for item in items:
+        yield from _listed({"kind": of, **item} if of else item, name)
 
 
 def _of(each: Mapping[str, Any], namespace: str, name: str) -> Iterator[Pod]:
     """The pods of one object; none for kinds that have none."""
     kind = str(each.get("kind"))
-    if kind not in {"Pod", "CronJob", *REPLICATED}:
+    if kind not in KINDS:
         return
     try:
         metadata = each["metadata"]

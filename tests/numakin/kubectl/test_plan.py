@@ -191,6 +191,16 @@ def test_every_kind_with_pods_is_taken_and_others_are_passed_by(written, at):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["DeploymentList", "List"])
+def test_what_the_api_server_lists_of_one_kind_is_taken_as_well(written, at, kind):
+    """Its items name no kind, and each may be a list once more, as of several files."""
+    named = deployment(2) if kind == "List" else {**deployment(2), "kind": None}
+    listed = {"kind": kind, "items": [{key: value for key, value in named.items() if value is not None}]}
+    services = {"kind": "ServiceList", "items": [{"metadata": {"name": "x"}}]}
+    rows = planned(written, at, {"kind": "List", "items": [services, listed]})
+    assert [row["workload"].partition("/")[2] for row in rows] == ["Deployment/web"] * 2
+
+
 WRONG = {
     "nothing": ("", "no pods in it"),
     "no YAML": ("a: [", "not YAML: "),
@@ -211,6 +221,7 @@ WRONG = {
     "replicas that are no number": (yaml.safe_dump(deployment("many")), "replicas must be a whole number, not 'many'"),
     "too many replicas": (yaml.safe_dump(deployment(101)), "more than 100 pods"),
     "a List of numbers": ("{kind: List, items: [1]}", "items that are no objects"),
+    "a PodList of numbers": ("{kind: PodList, items: [1]}", "its PodList has items that are no objects"),
 }  # fmt: skip
 
 
