@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from extender.kube.api import ApiError
+from extender.kube.levels import shallow
 from extender.kube.rows import (
     UNREADABLE,
     Metadata,
@@ -114,7 +115,7 @@ def resource(
 
     def one(raw: msgspec.Raw) -> Row | None:
         try:
-            return row(single.decode(raw))
+            return row(_decoded(single, raw))
         except Exception as bad:  # noqa: BLE001 - whatever is wrong with one object, the others are to be seen
             why = str(bad) if isinstance(bad, msgspec.ValidationError) else repr(bad)
             _log.warning("an object can't be read: it counts as none", path=path, why=why, begin=bytes(raw)[:100])
@@ -125,7 +126,7 @@ def resource(
             listed = lists.decode(body)
             rows = [row(item) for item in listed.items]
         except Exception:  # noqa: BLE001 - then one by one; what is no list raises again
-            listed = _RAW_LISTS.decode(body)
+            listed = _decoded(_RAW_LISTS, body)
             rows = [found for raw in listed.items if (found := one(raw)) is not None]
         return Page(rows, listed.metadata.resource_version, listed.metadata.continue_)
 
@@ -190,6 +191,13 @@ _IDENTITY = msgspec.json.Decoder(_Identity)
 _STATUS = msgspec.json.Decoder(_ApiStatus)
 
 
+def _decoded(decoder: msgspec.json.Decoder[Item], text: bytes | msgspec.Raw) -> Item:
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        return decoder.decode(shallow(bytes(text)))
+
+
 def reduce(resource: Resource[Row], lines: Iterable[bytes]) -> Batch[Row]:
     """What these frames amount to: the last state of each object counts.
 
@@ -200,11 +208,11 @@ def reduce(resource: Resource[Row], lines: Iterable[bytes]) -> Batch[Row]:
     revision, events = "", 0
     for line in lines:
         try:
-            event = _EVENTS.decode(line)
+            event = _decoded(_EVENTS, line)
             if event.type == "ERROR":
                 status = _STATUS.decode(event.object)
                 raise ApiError(status.code, status.reason, status.message)
-            metadata = _IDENTITY.decode(event.object).metadata
+            metadata = _decoded(_IDENTITY, event.object).metadata
             if event.type in ("ADDED", "MODIFIED"):
                 row = resource.row(event.object)
                 last[resource.key(row) if row is not None else resource.gone_key(metadata)] = row

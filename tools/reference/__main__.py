@@ -1,5 +1,5 @@
-"""python -m tools.reference [--check]: the tables and pictures of docs/ that are made from the code, as `make reference`
-does; --check tells whether they are current.
+"""python -m tools.reference [--check]: the tables and pictures of docs/ that are made from the code (`make reference`);
+--check tells whether they are current.
 """
 
 from __future__ import annotations

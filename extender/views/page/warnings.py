@@ -37,8 +37,8 @@ def _of_enforcer(state: NodeState) -> Iterator[Warned]:
     if not state.connected:
         yield Warned(
             f"the enforcer's report stream is closed since {state.age:.0f} s: what is shown may have changed",
-            "kubectl get pods -A -l app.kubernetes.io/part-of=numakin -o wide: is the enforcer of this node running? Its "
-            "log says whom it dials",
+            "kubectl get pods -A -l app.kubernetes.io/part-of=numakin -o wide: is the enforcer of this node running? "
+            "Its log says whom it dials",
         )
     elif state.age > 30:
         yield Warned(
@@ -49,8 +49,8 @@ def _of_enforcer(state: NodeState) -> Iterator[Warned]:
         yield Warned(
             f"the enforcer ({state.view.version or 'version unknown'}) has report format {state.view.report_format}, "
             f"this extender ({VERSION}) format {REPORT_FORMAT}: reports are taken without their checksum",
-            "bring both to one version, daemonset/numakin-enforcer and deployment/numakin-extender: docs/operations.md, "
-            "Versions",
+            "bring both to one version, daemonset/numakin-enforcer and deployment/numakin-extender: "
+            "docs/operations.md, Versions",
         )
     if not state.view.registered:
         yield Warned(
