@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import posixpath
 import re
 import subprocess
 import sys
@@ -175,6 +176,7 @@ _FUNCTIONS: dict[str, Any] = {
     "default": lambda fallback, value: value or fallback,
     "quote": lambda value: json.dumps(str(value)),
     "toJson": json.dumps,
+    "dir": posixpath.dirname,
     "eq": lambda entry, other: entry == other,
     ".Files.Get": lambda name: (CHART / name).read_text(),
 }

@@ -41,6 +41,7 @@ OVERLAYS = {
     "overlays/strict": {"extender": {"refuse": True}},
     "overlays/regroup": {"extender": {"regroup": "evict"}},
     "overlays/bypass": {"enforcer": {"mode": "bypass"}},
+    "overlays/bypass-crio": {"enforcer": {"mode": "bypass", "criSocket": "/run/crio/crio.sock"}},
     "overlays/confined": {
         name: {"seccompProfile": {"type": "Localhost", "localhostProfile": f"numakin/numakin-{name}.json"}}
         for name in ("enforcer", "extender")

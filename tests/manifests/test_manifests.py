@@ -201,6 +201,13 @@ def test_probes_and_policies_name_ports_that_exist(objects):
             assert set(ports) <= named
 
 
+def test_enforcers_may_ask_for_names_where_dns_pods_listen_on_openshift_too():
+    """A policy goes by the port of the pods, and not of their Service."""
+    policy = one(files(), "NetworkPolicy", "numakin-enforcer")["spec"]["egress"]
+    open_to_all = {(port["port"], port["protocol"]) for rule in policy if "to" not in rule for port in rule["ports"]}
+    assert open_to_all == {(port, protocol) for port in (53, 5353) for protocol in ("TCP", "UDP")}
+
+
 def test_one_enforcer_per_node_at_all_times(objects):
     strategy = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["updateStrategy"]["rollingUpdate"]
     assert strategy == {"maxSurge": 0, "maxUnavailable": 1}
