@@ -4,7 +4,7 @@
 
 A sample, drawn by the seed, of small faults in `numakin.placement`, `enforcer.hook` and `extender`: a comparison, a condition, an
 operator, a number or a call that is another, or is missing. Each is put into a copy of this checkout, in which those tests
-run that mirror the module: its own file of tests, then its folder, then what `make test-all` alone runs of these. --whole:
+run that mirror the module: its own file of tests, then its folder, then these as `make test-all` runs them. --whole:
 what they do not notice is tried by all of `make test` too, ten minutes each. A test counts if it passes without the
 fault.
 """
@@ -22,11 +22,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests import examples
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("numakin/placement", "enforcer/hook", "extender")
@@ -139,8 +141,9 @@ def mirrors(path: str) -> list[list[str]]:
     return [[str(each.relative_to(ROOT)) for each in step] for step in steps if step]
 
 
-FIRST, THOROUGH = "not thorough", "thorough"
-"""`make test`'s tests, and what `make test-all` runs besides."""
+FIRST = ("-m", "not thorough", f"--hypothesis-profile={examples.FEWER}")
+THOROUGH: tuple[str, ...] = ()
+"""pytest's options of `make test`, and of `make test-all`, which runs more tests, and more examples of some."""
 
 
 class Copy:
@@ -150,8 +153,8 @@ class Copy:
         self._root = folder / "checkout"
         shutil.copytree(ROOT, self._root, symlinks=True, ignore=NOT_COPIED)
 
-    def noticed_by(self, fault: Fault, tests: list[str], tier: str = FIRST) -> str:
-        """The first test that fails with the fault and passes without it; "" where none does. tier: as pytest's -m."""
+    def noticed_by(self, fault: Fault, tests: list[str], tier: Sequence[str] = FIRST) -> str:
+        """The first test that fails with the fault and passes without it; "" where none does. tier: pytest's options."""
         module = self._root / fault.path
         text = module.read_text()
         module.write_text(fault.put_into(text))
@@ -159,9 +162,9 @@ class Copy:
         module.write_text(text)
         return failed if failed and not self._failed([failed.removesuffix(HUNG)], tier) else ""
 
-    def _failed(self, tests: list[str], tier: str) -> str:
+    def _failed(self, tests: list[str], tier: Sequence[str]) -> str:
         environment = os.environ | {"PYTHONPATH": str(self._root), "PYTHONDONTWRITEBYTECODE": ""}
-        options = ["-q", "-x", "-rfE", "--no-header", "-p", "no:cacheprovider", "-m", tier]
+        options = ["-q", "-x", "-rfE", "--no-header", "-p", "no:cacheprovider", *tier]
         command = [sys.executable, "-m", "pytest", *options, *tests]
         try:
             done = subprocess.run(
@@ -198,7 +201,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="", help="numakin/placement, enforcer/hook or extender")
     parser.add_argument("--whole", action="store_true", help="try all of `make test` on what the mirrors do not notice")
     asked = parser.parse_args(arguments)
-    faults, noticed = sample(asked.faults, asked.seed, asked.only), Counter[str]()
+    faults, noticed = sample(asked.faults, asked.seed, asked.only), Counter[Sequence[str] | None]()
     print(f"seed {asked.seed}: {len(faults)} faults", flush=True)
     with tempfile.TemporaryDirectory(prefix="numakin-mutation-") as folder:
         copied = Copy(Path(folder))
@@ -206,7 +209,7 @@ def main(arguments: list[str]) -> int:
             steps = [(step, tier) for tier in (FIRST, THOROUGH) for step in mirrors(fault.path)]
             steps += [(["tests"], FIRST)] if asked.whole else []
             found = ((copied.noticed_by(fault, step, tier), tier) for step, tier in steps)
-            by, tier = next(((test, tier) for test, tier in found if test), ("", ""))
+            by, tier = next(((test, tier) for test, tier in found if test), ("", None))
             noticed[tier] += 1
             only = " (in `make test-all` alone)" if tier == THOROUGH else ""
             print(f"{number}. {fault}\n     {by or 'NOT NOTICED'}{only}", flush=True)
