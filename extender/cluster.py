@@ -27,11 +27,11 @@ from extender.scoring.strict import NodeRefusal, refusals
 from extender.scoring.victims import Terms, victims
 from extender.scoring.waiting_groups import WaitingGroups
 from extender.settings import DEFAULT_SETTINGS, Settings
-from extender.state.admission import node_facts
 from extender.state.columns.candidates import Candidates
 from extender.state.columns.free_room import NumaPlace
 from extender.state.faults import Faults
 from extender.state.group_spec import Specs
+from extender.state.label_domains import node_facts
 from extender.state.node_domains import NodeDomains
 from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import NodeView

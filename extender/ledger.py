@@ -217,7 +217,8 @@ class BindingLedger:
             return
         ready = replace(ready, leader=0) if alone else ready  # whatever it scores
         planned = self._nodes.group_holds.place(pod.uid)
-        if known and planned is not None and ready.node != planned.node:
+        elsewhere = known and planned is not None and ready.node != planned.node
+        if elsewhere and not self._nodes.exchange(pod.uid, ready.node):
             self._nodes.missed(pod.uid)
         if known and (place := ready.place(self._faults)) is not None:
             self.hold(place, pod, ready.node, bound=False)

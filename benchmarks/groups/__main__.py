@@ -43,11 +43,12 @@ def main() -> int:
         for seed in SEEDS:
             again.add_row(*regroup.row_of(10, seed, regroup.told(10, 0.95, 0.4, seed, options.milp)))
         console.print(again)
-        by_host = apart.new_table()
-        for fill in apart.FILLS:
-            for seed in SEEDS:
-                by_host.add_row(*apart.row(10, fill, seed))
-        console.print(by_host)
+        for by in play.Apart:
+            kept_apart = apart.new_table(by)
+            for fill in apart.FILLS:
+                for seed in SEEDS:
+                    kept_apart.add_row(*apart.row(10, fill, seed, by))
+            console.print(kept_apart)
     return 0
 
 

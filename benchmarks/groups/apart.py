@@ -1,11 +1,12 @@
-"""`python -m benchmarks.groups.apart`: groups whose replicas may not be on one node with others of their workload.
+"""`python -m benchmarks.groups.apart`: groups whose replicas are kept off each other's nodes or are spread over zones.
 
-Required anti-affinity over host names, mixed: of each group as many pieces can be together as its workloads have
-replicas. The best known packs these pieces all at once, the largest first, each on the NUMA node that holds it with
-least left over.
+Required anti-affinity over host names, or DoNotSchedule over zones, mixed: of each group as many pieces can be together
+as its workloads have replicas, or as there are zones. The best known packs these pieces all at once, the largest group
+first, each on the NUMA node that holds it with least left over.
 
 examples:
   python -m benchmarks.groups.apart
+  python -m benchmarks.groups.apart --by zone
   python -m benchmarks.groups.apart --nodes 20 --fill 0.8 --seed 4
 """
 
@@ -25,7 +26,7 @@ from benchmarks.cluster.nodes.population import NodeSpec, population
 from benchmarks.graphs.app import app
 from benchmarks.groups import best, drawn, play
 from benchmarks.groups.command import quiet_parser
-from benchmarks.groups.play import PENDING, Places
+from benchmarks.groups.play import PENDING, Apart, Places
 
 REPLICAS = (2, 4)
 
@@ -46,31 +47,34 @@ def groups(specs: Sequence[NodeSpec], fill: float, random: Random) -> list[Insta
     return found
 
 
-def best_known(specs: Sequence[NodeSpec], all_groups: Sequence[Instance]) -> Places:
+def best_known(specs: Sequence[NodeSpec], all_groups: Sequence[Instance], by: Apart) -> Places:
     free, places = best.free_room(specs), Places()
+    domain = {spec.name: spec.name if by is Apart.HOST else play.zone(spec) for spec in specs}
     for group in sorted(all_groups, key=best.need, reverse=True):
         used = set[str]()
-        for index in range(group.app.services[0].replicas):
-            piece = [replica for replica in group.replicas() if replica.index == index]
+        replicas = group.app.services[0].replicas
+        count = replicas if by is Apart.HOST else min(replicas, play.ZONES)
+        for index in range(count):
+            piece = [replica for replica in group.replicas() if replica.index % count == index]
             need = sum(replica.cpu_milli for replica in piece)
-            fitting = [place for place, room in free.items() if room >= need and place[0] not in used]
+            fitting = [place for place, room in free.items() if room >= need and domain[place[0]] not in used]
             home = min(fitting, key=lambda place: free[place], default=None)
             for at, replica in enumerate(piece):
                 places[replica] = (home[0], str(home[1])) if home is not None else ("nowhere", str(at))
             if home is not None:
                 free[home] -= need
-                used.add(home[0])
+                used.add(domain[home[0]])
     return places
 
 
-def row(nodes: int, fill: float, seed: int) -> list[str]:
+def row(nodes: int, fill: float, seed: int, by: Apart) -> list[str]:
     random = Random(seed)
     specs = population(nodes, random)
     there = groups(specs, fill, random)
     pods: list[Replica] = [replica for group in there for replica in group.replicas()]
     random.shuffle(pods)
-    ours = play.placed(specs, [pods], seed, settled=True, apart=True)
-    known = best_known(specs, there)
+    ours = play.placed(specs, [pods], seed, settled=True, apart=by)
+    known = best_known(specs, there, by)
     mine, yardstick = (fmean(locality(group.replicas(), places) for group in there) for places in (ours, known))
     pending = sum(1 for place in ours.values() if place == PENDING)
     return [
@@ -79,8 +83,8 @@ def row(nodes: int, fill: float, seed: int) -> list[str]:
     ]  # fmt: skip
 
 
-def new_table() -> Table:
-    title = "each replica on a node of its own, as pods say themselves"
+def new_table(by: Apart) -> Table:
+    title = f"replicas kept apart by {by}, as pods say themselves"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("nodes", "full", "seed", "groups", "numakin", "of best", "best", "pending"):
         table.add_column(column, justify="right")
@@ -92,11 +96,12 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=10, help="(default: 10)")
     parser.add_argument("--fill", type=float, action="append", help="share of the free CPUs (default: 0.3 and 0.6)")
     parser.add_argument("--seed", type=int, action="append", help="(default: 1, 2 and 3)")
+    parser.add_argument("--by", type=Apart, choices=[*Apart], default=Apart.HOST, help="(default: host)")
     options = parser.parse_args()
-    table = new_table()
+    table = new_table(options.by)
     for fill in options.fill or FILLS:
         for seed in options.seed or [1, 2, 3]:
-            table.add_row(*row(options.nodes, fill, seed))
+            table.add_row(*row(options.nodes, fill, seed, options.by))
     Console(width=110).print(table)
     return 0
 

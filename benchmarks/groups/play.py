@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from random import Random
 from typing import Any
 
@@ -13,9 +14,11 @@ from benchmarks.cluster.nodes.population import NodeSpec
 from extender.cluster import Cluster
 from extender.scoring.predict import predict
 from extender.settings import Settings
+from extender.state.node_domains import ZONE
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
-from extender.state.pods import Changes, ContainerRow, OwnerRow, PodRow
+from extender.state.pod_terms import HOST, DomainTerm, PodSelector, PodTerms, SpreadTerm
+from extender.state.pods import Changes, ContainerRow, NodeRow, OwnerRow, PodRow
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
 from numakin.placement.decide.request import Kin
@@ -40,10 +43,43 @@ PACKED_SHARE = 0.09
 that has a tenth of the time (`extender.group_reservations`).
 """
 
+ZONES = 3
+
+
+class Apart(StrEnum):
+    """By what the pods of a workload are kept apart: none shares a host, or they are spread over zones one by one."""
+
+    HOST = "host"
+    ZONE = "zone"
+
+
+APART: Mapping[Apart, Callable[[PodSelector], PodTerms]] = {
+    Apart.HOST: lambda alike: PodTerms(away=(DomainTerm(HOST, alike),)),
+    Apart.ZONE: lambda alike: PodTerms(spread=(SpreadTerm(ZONE, alike),)),
+}
+
 Places = dict[Replica, tuple[str, str]]
 """Node and NUMA nodes; empty for a pod that stays pending."""
 
 PENDING = ("", "")
+
+
+def zone(spec: NodeSpec) -> str:
+    return f"zone-{int(spec.name.rpartition('-')[2]) % ZONES}"
+
+
+def labels(spec: NodeSpec) -> Mapping[str, str]:
+    return {HOST: spec.name, ZONE: zone(spec)}
+
+
+def _admitted(specs: Sequence[NodeSpec], there: Mapping[str, int], apart: Apart) -> set[str]:
+    """Where kube-scheduler lets one more of a workload go. there: how many are on each node."""
+    if apart is Apart.HOST:
+        return {spec.name for spec in specs if not there.get(spec.name)}
+    in_zones = Counter[str]({zone(spec): 0 for spec in specs})
+    for spec in specs:
+        in_zones[zone(spec)] += there.get(spec.name, 0)
+    return {spec.name for spec in specs if in_zones[zone(spec)] == min(in_zones.values())}
 
 
 def row(replica: Replica) -> PodRow:
@@ -62,19 +98,20 @@ def row(replica: Replica) -> PodRow:
 
 @dataclass
 class Played:
-    """The extender's side of a scheduler stand-in. held: whether it holds room for groups. apart: whether no two pods
-    of a workload may be on one node, as they say themselves. reported: each node's own occupancy.
+    """The extender's side of a scheduler stand-in. held: whether it holds room for groups. apart: how the pods of a
+    workload are kept apart, as they say themselves. reported: each node's own occupancy.
     """
 
     specs: Sequence[NodeSpec]
     held: bool = True
-    apart: bool = False
+    apart: Apart | None = None
     now: float = 0.0
     reported: dict[str, Occupancy] = field(default_factory=dict)
     places: Places = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(Settings(report_timeout=1e9, hold=1e9, patience=0.0), lambda: self.now)
+        self.cluster.apply_nodes(Changes(rows=tuple(NodeRow(spec.name, labels=labels(spec)) for spec in self.specs)))
         self._views = {spec.name: NodeView(spec.name, "session", "1", spec.machine) for spec in self.specs}
         for spec in self.specs:
             occupancy = Occupancy().on(spec.machine)
@@ -95,10 +132,11 @@ class Played:
         self.reserve()
 
     def row(self, replica: Replica) -> PodRow:
-        if not self.apart:
+        if self.apart is None:
             return row(replica)
         label = "app", replica.workload
-        return replace(row(replica), own_terms=True, labels=dict([label]), apart=frozenset([label]))
+        said = APART[self.apart](PodSelector(frozenset([label])))
+        return replace(row(replica), own_terms=True, labels=dict([label]), said=said)
 
     def reserve(self) -> None:
         """What the extender's thread does meanwhile."""
@@ -132,7 +170,7 @@ def placed(
     *,
     settled: bool,
     held: bool = True,
-    apart: bool = False,
+    apart: Apart | None = None,
 ) -> Places:
     """held, apart: as `Played` has them. settled: whether the last pod of a wave was created a while before the first
     is scheduled.
@@ -140,7 +178,7 @@ def placed(
     played = Played(specs, held, apart)
     rooms = {spec.name: Room(spec.allocatable_milli, spec.memory) for spec in specs}
     scheduler = Scheduler(rooms, played, random=Random(seed), percentage=100)
-    taken = defaultdict[str, set[str]](set)
+    taken = defaultdict[str, Counter[str]](Counter)
     for wave in waves:
         played.create(wave)
         played.now += CREATED_BEFORE_S if settled else 0.0
@@ -149,13 +187,13 @@ def placed(
         for at, replica in enumerate(wave, 1):
             played.now += POD_S
             want = Room(replica.cpu_milli, replica.memory)
-            within = rooms.keys() - taken[replica.workload] if apart else None
+            within = _admitted(specs, taken[replica.workload], apart) if apart is not None else None
             try:
                 choice = scheduler.schedule({"row": played.row(replica)}, replica.workload, want, within)
             except DoesNotFitError:
                 played.places[replica] = PENDING
                 continue
-            taken[replica.workload].add(choice.node)
+            taken[replica.workload][choice.node] += 1
             under_way.append((replica, choice.node))
             if len(under_way) > UNSEEN:
                 played.bind(*under_way.popleft())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -27,6 +27,7 @@ from extender.state.pod_json import (
     controller,
     scheduled_with,
 )
+from extender.state.pod_terms import NO_POD_TERMS, PodTerms
 from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, ServiceRow, owner_row
 from numakin.placement.model.errors import BadTerms
 from numakin.placement.model.node_terms import KEPT_OUT, NO_TERMS, NodeTerms, Taint
@@ -35,7 +36,6 @@ from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions, mentions
 
-HOST = "kubernetes.io/hostname"
 MIRROR = "kubernetes.io/config.mirror"
 _HASH = re.compile(r"[0-9a-f]{32}")
 
@@ -62,7 +62,8 @@ class _Variable(msgspec.Struct):
     value: str | None = None
 
 
-_NULL = msgspec.Raw(b"null")
+_NONE = b"null"
+_NULL = msgspec.Raw(_NONE)
 
 
 class _ContainerSpec(Container, rename="camel"):
@@ -77,42 +78,6 @@ class _ContainerStatus(msgspec.Struct, rename="camel"):
     name: str = ""
     allocated_resources: dict[str, str | int | float] | None = None
     resources: Resources | None = None
-
-
-class _TermSelector(msgspec.Struct, rename="camel"):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[msgspec.Raw] | None = None
-
-
-class _Term(msgspec.Struct, rename="camel"):
-    topology_key: str = ""
-    label_selector: _TermSelector | None = None
-    namespaces: list[str] | None = None
-    namespace_selector: msgspec.Raw = _NULL
-    match_label_keys: list[str] | None = None
-    mismatch_label_keys: list[str] | None = None
-
-
-class _PodAffinity(msgspec.Struct, rename="camel"):
-    required_during_scheduling_ignored_during_execution: list[_Term] | None = None
-
-
-class _NodeAffinity(msgspec.Struct, rename="camel"):
-    required_during_scheduling_ignored_during_execution: msgspec.Raw = _NULL
-
-
-class _Affinity(msgspec.Struct, rename="camel"):
-    node_affinity: _NodeAffinity | None = None
-    pod_affinity: _PodAffinity | None = None
-    pod_anti_affinity: _PodAffinity | None = None
-
-
-class _Spread(msgspec.Struct, rename="camel"):
-    when_unsatisfiable: str = ""
-    topology_key: str = ""
-    max_skew: msgspec.Raw = _NULL
-    label_selector: _TermSelector | None = None
-    match_label_keys: list[str] | None = None
 
 
 class _Volume(msgspec.Struct, rename="camel"):
@@ -132,9 +97,9 @@ class PodSpec(msgspec.Struct, rename="camel"):
     workload_ref: WorkloadRef | None = None
     scheduling_gates: list[msgspec.Raw] | None = None
     node_selector: msgspec.Raw = _NULL
-    affinity: _Affinity | None = None
+    affinity: msgspec.Raw = _NULL
     tolerations: msgspec.Raw = _NULL
-    topology_spread_constraints: list[_Spread] | None = None
+    topology_spread_constraints: msgspec.Raw = _NULL
     volumes: list[_Volume] | None = None
 
 
@@ -218,6 +183,16 @@ class NodeObject(msgspec.Struct):
     status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
+class _Said(NamedTuple):
+    """By a pod. None: it can't be read; of_pods: or is more than what is planned for."""
+
+    of_nodes: NodeTerms | None
+    of_pods: PodTerms | None
+
+
+_NOTHING_SAID = _Said(NO_TERMS, NO_POD_TERMS)
+
+
 class PodRows:
     """Makes PodRows, sharing what is equal among them."""
 
@@ -228,20 +203,22 @@ class PodRows:
     """Distinct environments and arguments of pods whose mentions are remembered, likewise: 20 KB each at the most."""
 
     _TERMS: ClassVar[int] = 1_000
-    """Distinct texts of what pods say of nodes, likewise."""
+    """Distinct texts of what pods say of nodes and each other, likewise."""
 
     def __init__(self, *, service_names: bool = False) -> None:
         """service_names: whether to look for names of Services in the containers of pods that have opted in."""
         self._service_names = service_names
         self._known: dict[Any, tuple[ContainerRow, ...]] = {}
         self._mentions: dict[int, Mentions] = {}
-        self._terms: dict[tuple[bytes, ...], NodeTerms | None] = {}
+        self._terms: dict[tuple[tuple[bytes, ...], frozenset[tuple[str, str]]], _Said] = {}
 
     def row(self, pod: PodObject) -> PodRow:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
         annotations = _read_here(metadata.annotations)
         member = opted_in(annotations)
-        terms = self._node_terms(spec) if member else NO_TERMS
+        labels = _shared(metadata.labels or _NOTHING) if member else _NOTHING
+        said = self._said(spec, labels) if member else _NOTHING_SAID
+        claims = member and _claims_volumes(spec)
         own = _given(spec.resources, status.resources, status.allocated_resources) if spec.resources else NO_RESOURCES
         return PodRow(
             uid=uid_of(metadata),
@@ -259,16 +236,16 @@ class PodRows:
             account=intern(spec.service_account_name),
             requests=amounts(own.requests) if own.requests else _NOTHING,
             limits=amounts(own.limits) if own.limits else _NOTHING,
-            labels=_shared(metadata.labels or _NOTHING) if member else _NOTHING,
+            labels=labels,
             mentions=self._mentioned(metadata.namespace, spec) if member and self._service_names else NO_MENTIONS,
             leaving=metadata.deletion_timestamp is not None,
             nominated=intern(status.nominated_node_name or ""),
             scheduling_group=scheduled_with(spec.scheduling_group, spec.workload_ref),
             unscheduled=status.unscheduled if member else 0,
             gated=bool(spec.scheduling_gates),
-            own_terms=member and (terms is None or _own_terms(spec)),
-            apart=_apart(spec, metadata.labels or _NOTHING) if member and terms is not None else frozenset(),
-            terms=terms or NO_TERMS,
+            own_terms=claims or said != (said.of_nodes, NO_POD_TERMS),
+            said=NO_POD_TERMS if claims else said.of_pods or NO_POD_TERMS,
+            terms=said.of_nodes or NO_TERMS,
             ready=member and status.ready,
         )
 
@@ -284,16 +261,18 @@ class PodRows:
             known = self._mentions[key] = mentions(namespace, _texts(spec))
         return known
 
-    def _node_terms(self, spec: PodSpec) -> NodeTerms | None:
-        """What the pod says of nodes, one object for all that say it in the same words; None where it can't be read."""
-        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-        required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else _NULL
-        key = tuple(map(bytes, (spec.node_selector, required, spec.tolerations)))
-        if key not in self._terms:
+    def _said(self, spec: PodSpec, labels: Mapping[str, str]) -> _Said:
+        """What the pod says of nodes and other pods, one object for all that say it in the same words."""
+        texts = tuple(
+            map(bytes, (spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints))
+        )
+        key = texts, frozenset(labels.items()) if (texts[1], texts[3]) != (_NONE, _NONE) else frozenset()
+        known = self._terms.get(key)
+        if known is None:
             if len(self._terms) >= self._TERMS:
                 self._terms.clear()
-            self._terms[key] = _read_terms(key)
-        return self._terms[key]
+            known = self._terms[key] = _read(texts, labels)
+        return known
 
     def _containers(self, spec: PodSpec, status: _PodStatus) -> tuple[ContainerRow, ...]:
         init = _as_given(spec.init_containers, status.init_container_statuses)
@@ -391,59 +370,28 @@ def _key(containers: Sequence[Container]) -> tuple[Any, ...]:
     )
 
 
-def _apart(spec: PodSpec, labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """Of a pod of which a single term of that kind is all, or a single constraint by which pods alike are spread over
-    hosts one by one; empty for every other.
-    """
-    affinity, spreads = spec.affinity or _Affinity(), _spreads(spec)
-    terms = (affinity.pod_anti_affinity or _PodAffinity()).required_during_scheduling_ignored_during_execution or []
-    if len(terms) + len(spreads) != 1 or _own_terms(spec, but_apart=True):
-        return frozenset()
-    if terms:
-        (term,) = terms
-        more = term.namespaces or term.mismatch_label_keys or _given_raw(term.namespace_selector)
-        return frozenset() if more else _by_host(term)
-    apart = frozenset() if bytes(spreads[0].max_skew) != b"1" else _by_host(spreads[0])
-    return apart if apart <= labels.items() else frozenset()
-
-
-def _by_host(rule: _Term | _Spread) -> frozenset[tuple[str, str]]:
-    """The labels of those that it keeps from this pod's host; empty where it says more, or something else."""
-    selector = rule.label_selector or _TermSelector()
-    if rule.topology_key != HOST or selector.match_expressions or rule.match_label_keys:
-        return frozenset()
-    return frozenset((intern(key), intern(value)) for key, value in (selector.match_labels or _NOTHING).items())
-
-
-def _spreads(spec: PodSpec) -> list[_Spread]:
-    """What kube-scheduler holds to; what is only preferred is none."""
-    return [spread for spread in spec.topology_spread_constraints or () if spread.when_unsatisfiable == "DoNotSchedule"]
-
-
-def _read_terms(texts: Sequence[bytes]) -> NodeTerms | None:
+def _read(texts: Sequence[bytes], labels: Mapping[str, str]) -> _Said:
+    """texts: node selector, affinity, tolerations, spread constraints."""
     try:
-        return NodeTerms.of(*map(msgspec.json.decode, texts))
-    except (BadTerms, *UNREADABLE):
-        return None
+        selector, affinity, tolerations, spreads = map(msgspec.json.decode, texts)
+        of_nodes = ((affinity or {}).get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+        terms = NodeTerms.of(selector, of_nodes, tolerations)
+    except (BadTerms, AttributeError, *UNREADABLE):
+        return _Said(None, None)
+    try:
+        return _Said(terms, PodTerms.of(affinity, spreads, labels))
+    except BadTerms:
+        return _Said(terms, None)
 
 
-def _own_terms(spec: PodSpec, *, but_apart: bool = False) -> bool:
-    """What kube-scheduler holds to besides what the pod says of nodes; what is only preferred is none. but_apart: those
-    aside that keep pods apart.
-    """
-    affinity = spec.affinity or _Affinity()
-    of_pods = (affinity.pod_affinity, None if but_apart else affinity.pod_anti_affinity)
-    return bool(
-        any(terms and terms.required_during_scheduling_ignored_during_execution for terms in of_pods)
-        or (not but_apart and _spreads(spec))
-        or any(
-            _given_raw(volume.persistent_volume_claim) or _given_raw(volume.ephemeral) for volume in spec.volumes or ()
-        )
+def _claims_volumes(spec: PodSpec) -> bool:
+    return any(
+        _given_raw(volume.persistent_volume_claim) or _given_raw(volume.ephemeral) for volume in spec.volumes or ()
     )
 
 
 def _given_raw(raw: msgspec.Raw) -> bool:
-    return bytes(raw) != b"null"
+    return bytes(raw) != _NONE
 
 
 def _mentioning(spec: PodSpec) -> Iterator[_ContainerSpec]:

@@ -284,6 +284,14 @@ class GroupHolds:
         self._remove(uid)
         return held.place.node
 
+    def exchange(self, uid: str, other: str) -> None:
+        """They take each other's place."""
+        one, two = self._pods[uid], self._pods[other]
+        for pod in (uid, other):
+            self._remove(pod)
+        self._add(one.group, uid, replace(one, place=two.place))
+        self._add(two.group, other, replace(two, place=one.place))
+
     def missed(self, uid: str) -> str:
         """The pod can't be where it was planned, by what only kube-scheduler knows. As `gone`."""
         held = self._pods.get(uid)

@@ -28,6 +28,7 @@ from extender.state.kins import Kins
 from extender.state.node_domains import NodeDomains
 from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import Assumption, NodeView
+from extender.state.pod_terms import NO_POD_TERMS
 from extender.state.pods import PodRow
 from extender.state.told_groups import ToldSizes
 from extender.state.workload_locations import WorkloadLocations
@@ -165,7 +166,7 @@ class NodeTable:
         if (promised := self.group_holds.promised(want.pod.uid)) is not None:
             return on_nodes.planned(promised.node, promised.numa_node), promised.node
         known = spec.priorities or self.known.peers.get(want.pod.workload)
-        place = None if known else self.group_holds.place(want.pod.uid)
+        place = None if known else self._open_place(want.pod.uid, nodes)
         if place is not None and on_nodes.near and place.node not in on_nodes.near:
             foreseen = self.group_holds.foreseen(want.group).issuperset(on_nodes.near)
             place = place if foreseen else None  # else its kin went elsewhere since it was planned
@@ -421,6 +422,33 @@ class NodeTable:
     def give_up(self, *pods: str) -> None:
         """kube-scheduler found no place for their gangs: nothing more is held for them beside what is tried."""
         self.unplan(uid for uid in self.waiting.give_up(*pods) if self.group_holds.promised(uid) is None)
+
+    def _open_place(self, uid: str, nodes: Sequence[str]) -> NumaPlace | None:
+        """Where the pod is planned; where kube-scheduler does not let it go there by now, and it says something of
+        others, the place of a pod alike that is among these nodes.
+        """
+        place = self.group_holds.place(uid)
+        if place is None or place.node in nodes or not self._says_of_others(uid):
+            return place
+        return next((other for _, other in self._alike(uid) if other.node in nodes), place)
+
+    def exchange(self, uid: str, node: str) -> bool:
+        """Gives the pod the place on this node that was planned for one alike, and that one its own."""
+        found = next((other for other, place in self._alike(uid) if place.node == node), None)
+        if found is None or not self._says_of_others(uid):
+            return False
+        self.group_holds.exchange(uid, found)
+        return True
+
+    def _says_of_others(self, uid: str) -> bool:
+        pod = self.waiting.get(uid)
+        return pod is not None and pod.kind.said != NO_POD_TERMS
+
+    def _alike(self, uid: str) -> Iterator[tuple[str, NumaPlace]]:
+        """The waiting pods alike that are planned somewhere, and where."""
+        for other in self.waiting.alike(uid):
+            if (place := self.group_holds.place(other)) is not None and not self.assumed(other):
+                yield other, place
 
     def missed(self, pod: str) -> None:
         """The pod can't be where it was planned, by what only kube-scheduler knows."""

@@ -7,19 +7,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
+from extender.planning.allowed import AllowedNodes
 from extender.planning.group_planner import Plans
 from extender.planning.packing import Coming, Pod, Pulls, pack
-from extender.planning.pieces import Piece, pieces
+from extender.planning.pieces import Cell, Piece, Placeable, in_turn, into_cells, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.waiting_members import WaitingPod, waiting_pod
 from extender.settings import Settings
-from extender.state.admission import ANYWHERE, Admission
-from extender.state.apart import NO_KIND, PodKind
+from extender.state.admission import ANYWHERE, NOWHERE, Admission
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
+from extender.state.pod_terms import HOST, NO_KIND, NO_POD_TERMS, PodKind
 from extender.state.pods import PodRow
 from extender.state.told_groups import ToldReplicas, ToldSizes
 from numakin.placement.model.demand import Demand, counted
@@ -55,12 +57,12 @@ class PlannedGroups(NamedTuple):
         return PlannedGroups({**self.places, **still}, to_come)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WaitingGroups:
     """pods: that wait, by uid. assumed: the uids of those that hold room of their own, or to whom some is promised.
     tried: where those would be whose gangs are being tried, by uid: for their own group they are there.
     members: by group how many are on each NUMA node that they will stay on, and totals: in all. kinds: of those of
-    which some share no node, with whom the members on each node may share it. leaving: by uid, what those ask for that
+    which some say something of others, what the members on each node do. leaving: by uid, what those ask for that
     are on cordoned nodes, and about to come again. nodes: where each group has members, at all. beside: of these, where
     the only ones have devices and are on several NUMA nodes. sizes: of groups, as
     their pods or others say. to_come: of groups, what is not created yet. held: the room that other holds have. before:
@@ -116,7 +118,7 @@ class WaitingGroups:
                 cpu, memory = held.get(place, (0, 0))
                 held[place] = cpu + demand.expected_milli, memory + demand.memory
         tried = {uid: place for uid, place in nodes.tried().items() if uid in pods and not pods[uid].holds_nothing}
-        apart = {pod.group for pod in pods.values() if pod.kind.apart}
+        apart = {pod.group for pod in pods.values() if pod.kind.said != NO_POD_TERMS}
         to_come = {group: list(nodes.to_come.of(group)) for group in groups}
         leaving = {group: _leaving(nodes, group, rows) for group in groups}
         asked = chain(
@@ -193,6 +195,8 @@ class WaitingGroups:
         for group, there in comings.items():
             found = {uid: place for coming in there for uid, place in packed.get(coming.group, {}).items()}
             planned = {pod.uid: found.get(pod.uid) for coming in there for pod in coming.pods}
+            if group in self.kinds:
+                planned = self._allowed(group, planned)
             mine = self._of_whole_gangs({**places[group], **planned})
             if self._with_members(group, mine or found, there) and self._with_devices(group, mine, there):
                 places[group] = mine
@@ -227,41 +231,113 @@ class WaitingGroups:
             if pod.group in by_group:
                 by_group[pod.group].append((uid, pod))
         comings = {group: self._coming(group, pods) for group, pods in by_group.items()}
+        taken = Counter[frozenset[str]]()
         return {
-            group: [*self._pieces(coming)] if group in self.kinds else [coming]
+            group: [*self._pieces(coming, taken)] if group in self.kinds else [coming]
             for group, coming in comings.items()
             if coming is not None
         }
 
-    def _pieces(self, coming: Coming) -> Iterator[Coming]:
-        """Each on nodes of its own. What is not created yet is not planned beside them."""
-        group, pods = coming.group, {pod.uid: pod for pod in coming.pods}
-        found = pieces({uid: self.pods[uid].kind for uid in pods}, self.kinds[group])
-        names = [f"{group} {number}" for number in range(len(found))]
+    def _pieces(self, coming: Coming, taken: Counter[frozenset[str]]) -> Iterator[Coming]:
+        """Each on nodes of its own. What is not created yet is not planned beside them. taken: of what is free on nodes
+        that are alike, in millicores, by other groups.
+        """
+        alone = replace(coming, pods=self._in_turn(coming.pods), beyond=(0, 0), beyond_devices=(), later=())
+        for number, part in enumerate(self._in_cells(alone, taken)):
+            yield from self._on_hosts(replace(part, group=f"{coming.group} {number}"), self.kinds[coming.group])
+
+    def _in_turn(self, pods: Iterable[Pod]) -> list[Pod]:
+        """As kube-scheduler takes them."""
+        return sorted(pods, key=lambda pod: -self.pods[pod.uid].priority)
+
+    def _in_cells(self, coming: Coming, taken: Counter[frozenset[str]]) -> Iterator[Coming]:
+        """By the zones, or whatever else they are kept apart by beside hosts; the last may go nowhere."""
+        there, pods = self.kinds[coming.group], {pod.uid: pod for pod in coming.pods}
+        said = {self.pods[uid].kind for uid in pods} | {kind for kinds in there.values() for kind in kinds}
+        keys = frozenset[str]().union(*(kind.keys for kind in said)) - {HOST}
+        if not keys:
+            yield coming
+            return
+        domains = self.admission.domains
+        on_nodes = Counter({node: len(kinds) for node, kinds in there.items()})
+        cells = [
+            Cell(nodes, sum(on_nodes[node] for node in nodes & on_nodes.keys()), taken[nodes])
+            for nodes in domains.alike(keys)
+        ]
+        placeable = {uid: self._placeable(pod) for uid, pod in pods.items()}
+        into_cells(placeable, cells, AllowedNodes(domains, there), self._free)
+        left = dict(pods)
+        for cell in cells:
+            taken[cell.nodes] = cell.taken
+            if cell.uids:
+                yield self._within(coming, [left.pop(uid) for uid in cell.uids], cell.nodes)
+        if left:
+            yield replace(coming, pods=[pod._replace(where=NOWHERE) for pod in left.values()], here={})
+
+    def _placeable(self, pod: Pod) -> Placeable:
+        before = self.before.get(pod.uid)
+        return Placeable(self.pods[pod.uid].kind, pod.asks[0], pod.where, before.node if before is not None else "")
+
+    def _within(self, coming: Coming, pods: Sequence[Pod], nodes: frozenset[str]) -> Coming:
+        wheres = {where: where.among(nodes) for where in {pod.where for pod in pods}}
+        return replace(
+            coming,
+            pods=[pod._replace(where=wheres[pod.where]) for pod in pods],
+            here={place: count for place, count in coming.here.items() if place.node in nodes},
+        )
+
+    def _on_hosts(self, coming: Coming, members: Mapping[str, Sequence[PodKind]]) -> Iterator[Coming]:
+        """The pieces that may be on one node. members: of the group, by node."""
+        pods = {pod.uid: pod for pod in coming.pods}
+        there = {node: kinds for node, kinds in members.items() if any(pod.where.has(node) for pod in coming.pods)}
+        kinds = {uid: self.pods[uid].kind for uid in pods}
+        if not any(HOST in kind.keys for kind in (*kinds.values(), *chain.from_iterable(there.values()))):
+            yield coming
+            return
+        found = pieces(kinds, there)
+        names = [f"{coming.group} {number}" for number in range(len(found))]
         homes = {piece.node for piece in found} - {""}
         for name, piece in zip(names, found, strict=True):
             yield replace(
                 coming,
                 group=name,
                 pods=[pods[uid] for uid in piece.uids],
-                beyond=(0, 0),
-                beyond_devices=(),
                 here={place: count for place, count in coming.here.items() if place.node == piece.node},
-                barred=coming.barred | self._closed_to(group, piece) | (homes - {piece.node}),
-                later=(),
+                barred=coming.barred | self._closed_to(there, piece) | (homes - {piece.node}),
                 apart_from=frozenset(names) - {name},
             )
 
-    def _closed_to(self, group: str, piece: Piece) -> frozenset[str]:
+    @cached_property
+    def _free(self) -> dict[str, float]:
+        """By node, in millicores; what these groups hold with it."""
+        assert self.room is not None
+        free = dict(zip(self.room.nodes, self.room.cpu.clip(0).sum(axis=1).tolist(), strict=True))
+        for place, (cpu, _) in self.held.items():
+            if place.node in free:
+                free[place.node] += cpu
+        return free
+
+    def _allowed(self, group: str, planned: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace | None]:
+        """Without the places where kube-scheduler would not let the pods go, one after the other."""
+        turns = sorted(planned.items(), key=lambda row: (-self.pods[row[0]].priority, self._turns[row[0]]))
+        places = ((uid, self.pods[uid].kind, place.node) for uid, place in turns if place is not None)
+        found = in_turn(places, AllowedNodes(self.admission.domains, self.kinds[group]))
+        return {uid: place if uid in found else None for uid, place in planned.items()}
+
+    @cached_property
+    def _turns(self) -> dict[str, int]:
+        return {uid: at for at, uid in enumerate(self.pods)}
+
+    def _closed_to(self, members: Mapping[str, Sequence[PodKind]], piece: Piece) -> frozenset[str]:
         """The nodes with members with which some of these share none."""
         mine = {self.pods[uid].kind for uid in piece.uids}
-        there = self.kinds[group].items()
-        return frozenset(node for node, kinds in there if any(a.excludes(b) for a in mine for b in kinds))
+        there = ((node, Piece(kinds=Counter(kinds))) for node, kinds in members.items())
+        return frozenset(node for node, kinds in there if not all(kinds.takes(kind) for kind in mine))
 
     def _coming(self, group: str, pods: list[tuple[str, WaitingPod]]) -> Coming | None:
         """None where there is nothing to plan: a first pod of which nothing follows goes where most can follow."""
         to_come = [(uid, pod) for uid, pod in pods if uid not in self.assumed and uid not in self.tried]
-        free = [(uid, pod) for uid, pod in to_come if not pod.own_terms or pod.kind.apart]
+        free = [(uid, pod) for uid, pod in to_come if not pod.own_terms or pod.kind.said != NO_POD_TERMS]
         here = self.members[group]
         workloads = {*(pod.workload for _, pod in free), *(each.workload for each in self.to_come[group])}
         known = not workloads.isdisjoint(self.pulls)
@@ -270,7 +346,7 @@ class WaitingGroups:
         ready = [self._pod(uid, pod) for uid, pod in free if not pod.holds_nothing]
         leaving = (self._pod(f"{uid} again", pod) for uid, pod in self.leaving[group].items())
         later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
-        alone = [pod for _, pod in to_come if pod.devices and pod.own_terms and not pod.kind.apart]
+        alone = [pod for _, pod in to_come if pod.devices and pod.own_terms and pod.kind.said == NO_POD_TERMS]
         others = [*(pod for _, pod in free if pod.holds_nothing), *alone]
         unsure = [self._asks(pod) for pod in others]
         created = self.totals[group] + len(to_come)

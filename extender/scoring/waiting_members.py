@@ -5,11 +5,11 @@ Under the cluster's lock.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from extender.scoring.predict import opt_ins, taken_demand
-from extender.state.apart import NO_KIND, PodKind
+from extender.state.pod_terms import NO_KIND, PodKind
 from extender.state.pods import PodRow
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.errors import PlacementError
@@ -24,7 +24,7 @@ _Asked = tuple[str, int, Devices]
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
     """One of a group. gated, own_terms, terms, sized_by, gang: as `PodRow` has them. size: members that its group
-    expects, 0: not said. kind: with whom it may share a node. given_up: kube-scheduler found no place for its gang.
+    expects, 0: not said. kind: what it says of others. given_up: kube-scheduler found no place for its gang.
     """
 
     group: str
@@ -138,6 +138,13 @@ class WaitingMembers:
             for resource, each in pod[2]:
                 asked[resource] += others * each
         return tuple(sorted((+asked).items()))
+
+    def alike(self, uid: str) -> Iterator[str]:
+        """The others of its group that ask for the same and say the same."""
+        own = self._pods.get(uid)
+        for other, pod in self._pods.items():
+            if own is not None and pod.group == own.group and other != uid and pod == own:
+                yield other
 
     def copy(self) -> WaitingMembers:
         """What changes there changes nothing here."""

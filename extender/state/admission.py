@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from sys import intern
+from functools import cached_property
 from typing import NamedTuple
 
-from extender.state.pods import NodeRow
-from numakin.placement.model.node_terms import NodeTerms, Taint
+from extender.state.label_domains import AdmittingNode, LabelDomains
+from numakin.placement.model.node_terms import NodeTerms
 
 MOST_TERMS = 256
 """Distinct terms whose nodes are remembered; past it they are forgotten and found anew, some 10 ms each at 5,000 nodes.
@@ -25,21 +24,13 @@ class NodeSet(NamedTuple):
     def has(self, node: str) -> bool:
         return (node in self.names) is self.alone
 
+    def among(self, nodes: frozenset[str]) -> NodeSet:
+        """Those of them that are among these."""
+        return NodeSet(nodes & self.names if self.alone else nodes - self.names, alone=True)
+
 
 ANYWHERE = NodeSet()
-
-
-class AdmittingNode(NamedTuple):
-    """Of a node. at: by its labels' keys, which nodes of one pool share, where in values."""
-
-    at: Mapping[str, int]
-    values: tuple[str, ...]
-    taints: tuple[Taint, ...]
-
-    def get(self, key: str, /) -> str | None:
-        """As `node_terms.Labels` has it."""
-        at = self.at.get(key)
-        return self.values[at] if at is not None else None
+NOWHERE = NodeSet(alone=True)
 
 
 @dataclass(frozen=True)
@@ -61,6 +52,10 @@ class Admission:
             del of_node[name]
         found = {terms: (where, old | changed | left) for terms, (where, old) in [*self._found.items()]}
         return Admission(of_node, found)
+
+    @cached_property
+    def domains(self) -> LabelDomains:
+        return LabelDomains(self.of_node)
 
     def admits(self, terms: NodeTerms, node: str) -> bool:
         facts = self.of_node.get(node, _NOTHING)
@@ -86,18 +81,3 @@ _NOTHING = AdmittingNode({}, (), ())
 
 EVERY_NODE = Admission()
 """Nothing is known of any node."""
-
-
-def node_facts(rows: Iterable[NodeRow]) -> dict[str, AdmittingNode]:
-    """By node."""
-    return {
-        row.name: AdmittingNode(
-            _positions(tuple(map(intern, row.labels))), tuple(map(intern, row.labels.values())), row.taints
-        )
-        for row in rows
-    }
-
-
-@lru_cache(maxsize=1_000)
-def _positions(keys: tuple[str, ...]) -> Mapping[str, int]:
-    return {key: at for at, key in enumerate(keys)}

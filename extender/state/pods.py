@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from extender.state import told_groups
-from extender.state.apart import PodKind
+from extender.state.pod_terms import NO_POD_TERMS, PodKind, PodTerms
 from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
 from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
@@ -106,12 +106,11 @@ class PodRow:
     pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
     priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does not try it yet.
     own_terms: it says by itself where it may go, by more than terms: beside or away from which pods, by its volumes, or
-    by what can't be read. apart: where that is all that it says: the labels of the pods of its namespace that may
-    not share its node. terms: what it says of nodes. labels, mentions, terms: of a pod that has opted in; mentions
-    where the Services that its containers name are asked for. leaving: it is being deleted. nominated: the node that
-    kube-scheduler has nominated for it. scheduling_group: the PodGroup that it is scheduled with, if any; of 1.35 its
-    Workload's. unscheduled: a number that is another for each condition PodScheduled=False, 0: it has none. ready: its
-    condition Ready is True; of members alone.
+    by what can't be read. said: where that is all: what it says of pods of its namespace. terms: of nodes. labels,
+    mentions, terms: of a pod that has opted in; mentions where the Services that its containers name are asked for.
+    leaving: it is being deleted. nominated: the node that kube-scheduler has nominated for it. scheduling_group: the
+    PodGroup that it is scheduled with, if any; of 1.35 its Workload's. unscheduled: a number that is another for each
+    condition PodScheduled=False, 0: it has none. ready: its condition Ready is True; of members alone.
     """
 
     uid: str
@@ -138,14 +137,14 @@ class PodRow:
     unscheduled: int = 0
     gated: bool = False
     own_terms: bool = False
-    apart: frozenset[tuple[str, str]] = frozenset()
+    said: PodTerms = NO_POD_TERMS
     terms: NodeTerms = NO_TERMS
     ready: bool = False
 
     @property
     def kind(self) -> PodKind:
         """With whom it may share a node."""
-        return PodKind(frozenset(self.labels.items()), self.apart)
+        return PodKind(frozenset(self.labels.items()), self.said, self.terms, self.leaving)
 
     @property
     def gang(self) -> str:

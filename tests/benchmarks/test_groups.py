@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from statistics import fmean
 
@@ -50,15 +51,18 @@ def test_the_best_known_cuts_no_group_that_fits_beside_the_others(cluster: Clust
     assert all(together[group] <= alone[group] + 1e-9 for group in groups)
 
 
-def test_replicas_that_may_not_share_a_node_do_not_and_the_pieces_are_nearly_as_whole_as_the_best_known():
+@pytest.mark.parametrize("by", play.Apart)
+def test_replicas_that_are_kept_apart_are_and_the_pieces_are_nearly_as_whole_as_the_best_known(by: play.Apart):
     random = Random(4)
     specs = population(6, random)
+    zones = {spec.name: play.zone(spec) for spec in specs}
     groups = apart.groups(specs, 0.15, random)
     pods = [replica for group in groups for replica in group.replicas()]
     random.shuffle(pods)
-    ours = play.placed(specs, [pods], 4, settled=True, apart=True)
-    known = apart.best_known(specs, groups)
+    ours = play.placed(specs, [pods], 4, settled=True, apart=by)
+    known = apart.best_known(specs, groups, by)
     for places in (ours, known):
-        taken = [(replica.workload, places[replica][0]) for replica in pods]
-        assert len({*taken}) == len(taken)
+        nodes = {pod: places[pod][0] for pod in pods}
+        there = Counter((pod.workload, nodes[pod] if by is play.Apart.HOST else zones[nodes[pod]]) for pod in pods)
+        assert max(there.values()) == (1 if by is play.Apart.HOST else 2)
     assert mean_locality(groups, ours) >= 0.9 * mean_locality(groups, known)

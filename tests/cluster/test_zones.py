@@ -10,7 +10,7 @@ from extender.state.node_domains import ZONE
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
-from tests.cluster.workloads import Namespace, homes, member, nodes_by_group
+from tests.cluster.workloads import Deployment, Namespace, deployment, homes, member, nodes_by_group
 
 pytestmark = pytest.mark.thorough
 
@@ -55,6 +55,23 @@ def test_so_are_several_that_come_at_once_and_each_that_fits_one_is_on_one_node(
         ("large", "larger", "small"), 1
     )
     assert len(nodes_by_group(namespace.pods())["small"]) == 1
+
+
+def test_of_groups_whose_workloads_are_spread_over_zones_what_may_be_together_is(namespace: Namespace):
+    """Of each three web and three db, all created at once."""
+    pairs = [(f"web-{at}", f"db-{at}") for at in range(2)]
+    over = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+
+    def spread(group: str, name: str) -> Deployment:
+        rule = {**over, "labelSelector": {"matchLabels": {"app": name}}}
+        annotations = {"group.numakin.io": group}
+        return deployment(name, 3, cpu="2", annotations=annotations, topologySpreadConstraints=[rule])
+
+    namespace.deploy(*(spread(f"group-{at}", name) for at, pair in enumerate(pairs) for name in pair))
+    namespace.until_running(12)
+    for at, pair in enumerate(pairs):
+        assert [sorted(there) for there in homes(namespace, f"group-{at}").values()] == [sorted(pair)] * 3
+        assert zones_by_group(namespace)[f"group-{at}"] == {*"xyz"}
 
 
 def test_of_groups_that_have_to_be_spread_over_zones_those_in_one_are_on_one_numa_node(namespace: Namespace):

@@ -17,6 +17,7 @@ from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
 from extender.settings import Settings
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
+from extender.state.pod_terms import HOST, DomainTerm, PodSelector, PodTerms
 from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from numakin.placement.model.cpuset import NumaSet
@@ -465,11 +466,15 @@ def test_pods_that_say_themselves_where_they_may_go_are_not_planned(nodes: Clust
     assert held(nodes, "a") == held(nodes, "b") == {}
 
 
+def away(label: tuple[str, str], key: str = HOST) -> PodTerms:
+    return PodTerms(away=(DomainTerm(key, PodSelector(frozenset([label]))),))
+
+
 def apart(workload: str, count: int) -> list[PodRow]:
     """Replicas that share no node with each other, as they say."""
     label = "app", workload
     rows = [pod(f"{workload}-{at}", group="shop", cpu="2", memory="1Mi") for at in range(count)]
-    return [replace(row, own_terms=True, labels=dict([label]), apart=frozenset([label])) for row in rows]
+    return [replace(row, own_terms=True, labels=dict([label]), said=away(label)) for row in rows]
 
 
 class TestPodsThatShareNoNode:

@@ -48,7 +48,9 @@ class _Toleration(NamedTuple):
         return (self.key, self.value) == (taint.key, taint.value)
 
 
-class _NodeExpression(NamedTuple):
+class LabelExpression(NamedTuple):
+    """Of one label, or field."""
+
     key: str
     operator: str
     values: tuple[str, ...]
@@ -82,8 +84,8 @@ OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
 class _NodeTerm(NamedTuple):
     """All of it holds; without anything it holds nowhere."""
 
-    by_label: tuple[_NodeExpression, ...]
-    by_field: tuple[_NodeExpression, ...]
+    by_label: tuple[LabelExpression, ...]
+    by_field: tuple[LabelExpression, ...]
 
     def holds(self, name: str, labels: Labels) -> bool:
         return bool(self.by_label or self.by_field) and (
@@ -126,14 +128,17 @@ NO_TERMS = NodeTerms()
 
 
 def _term(term: Object) -> _NodeTerm:
-    return _NodeTerm(*(tuple(map(_expression, term.get(name) or ())) for name in ("matchExpressions", "matchFields")))
+    return _NodeTerm(
+        *(tuple(map(label_expression, term.get(name) or ())) for name in ("matchExpressions", "matchFields"))
+    )
 
 
-def _expression(expression: Object) -> _NodeExpression:
+def label_expression(expression: Object) -> LabelExpression:
+    """KeyError, TypeError, AttributeError, BadTerms when it can't be read."""
     operator = _text(expression["operator"])
     if operator not in OPERATORS:
         raise BadTerms(f"no operator is called {operator}")
-    return _NodeExpression(_text(expression["key"]), operator, tuple(map(_text, expression.get("values") or ())))
+    return LabelExpression(_text(expression["key"]), operator, tuple(map(_text, expression.get("values") or ())))
 
 
 def _toleration(toleration: Object) -> _Toleration:

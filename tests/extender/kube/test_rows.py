@@ -5,6 +5,8 @@ import json
 import pytest
 
 from extender.kube.stream import nodes, pods, reduce, services
+from extender.state.node_domains import ZONE
+from extender.state.pod_terms import NO_POD_TERMS, PodSelector, PodTerms, SpreadTerm
 from extender.state.pods import ContainerRow, OwnerRow, ServiceRow
 from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.node_terms import NO_TERMS, Taint
@@ -58,6 +60,9 @@ def test_a_pod_has_all_that_placement_asks_for():
 BY_HOST = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
 
 
+BY_ZONE = {**BY_HOST, "topologyKey": ZONE}
+
+
 def affinity(*terms: dict) -> dict:
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*terms]}}}
 
@@ -66,42 +71,82 @@ def spread(**more) -> dict:
     return {"topologySpreadConstraints": [{**BY_HOST, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}]}
 
 
+def beside(*terms: dict) -> dict:
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [*terms]}}}
+
+
+EXPRESSION = {"key": "app", "operator": "Exists"}
+CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+
+
 @pytest.mark.parametrize(
     ("spec", "own_terms", "known"),
     [
         ({}, False, False),
         (affinity(BY_HOST), True, True),
-        (affinity(BY_HOST, BY_HOST), True, False),
-        (affinity({**BY_HOST, "topologyKey": "topology.kubernetes.io/zone"}), True, False),
+        (affinity(BY_HOST, BY_ZONE), True, True),
+        (affinity(BY_ZONE), True, True),
         (affinity({**BY_HOST, "namespaces": ["other"]}), True, False),
         (affinity({**BY_HOST, "namespaceSelector": {}}), True, False),
-        (affinity({**BY_HOST, "matchLabelKeys": ["pod-template-hash"]}), True, False),
+        (affinity({**BY_HOST, "matchLabelKeys": ["pod-template-hash"]}), True, True),
         (affinity({"topologyKey": "kubernetes.io/hostname"}), True, False),
-        (
-            affinity({**BY_HOST, "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}),
-            True,
-            False,
-        ),
+        (affinity({**BY_HOST, "labelSelector": {}}), True, False),
+        (affinity({**BY_HOST, "labelSelector": {"matchExpressions": [EXPRESSION]}}), True, True),
+        (affinity({**BY_HOST, "labelSelector": {"matchExpressions": [{**EXPRESSION, "operator": "Gt"}]}}), True, False),
+        (affinity({**BY_HOST, "labelSelector": ["app"]}), True, False),
+        (affinity({**BY_HOST, "topologyKey": 1}), True, False),
+        (affinity(7), True, False),
+        ({"affinity": ["none"]}, True, False),
+        (beside(BY_ZONE), True, True),
         ({**affinity(BY_HOST), "nodeSelector": {"disk": "ssd"}}, True, True),
         ({**affinity(BY_HOST), "nodeSelector": {"disk": 1}}, True, False),
+        ({**affinity(BY_HOST), **CLAIM}, True, False),
+        (CLAIM, True, False),
         ({"nodeSelector": {"disk": "ssd"}}, False, False),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, True, False),
         (spread(), True, True),
-        (spread(maxSkew=2), True, False),
-        (spread(topologyKey="topology.kubernetes.io/zone"), True, False),
+        (spread(maxSkew=2), True, True),
+        (spread(**BY_ZONE), True, True),
         (spread(labelSelector={"matchLabels": {"app": "other"}}), True, False),
-        (spread(labelSelector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}), True, False),
-        (spread(matchLabelKeys=["pod-template-hash"]), True, False),
-        ({**spread(), **affinity(BY_HOST)}, True, False),
+        (spread(labelSelector={"matchExpressions": [EXPRESSION]}), True, True),
+        (spread(matchLabelKeys=["pod-template-hash"]), True, True),
+        (spread(minDomains=3, nodeAffinityPolicy="Ignore", nodeTaintsPolicy="Honor"), True, True),
+        *((spread(maxSkew=skew), True, False) for skew in (0, "1", True, 1.5, None)),
+        *((spread(**more), True, False) for more in ({"minDomains": -1}, {"nodeTaintsPolicy": "Obey"})),
+        ({"topologySpreadConstraints": 7}, True, False),
+        (spread(topologyKey=""), True, False),
+        ({**spread(), **affinity(BY_HOST)}, True, True),
         (spread(whenUnsatisfiable="ScheduleAnyway"), False, False),
         ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, False, False),
     ],
 )
 def test_a_pod_says_itself_where_it_may_go(spec, own_terms, known):
-    metadata = {**POD["metadata"], "labels": {"app": "web"}}
+    metadata = {**POD["metadata"], "labels": {"app": "web", "pod-template-hash": "abc"}}
     result = row({**POD, "metadata": metadata, "spec": {**POD["spec"], **spec}})
-    assert result.own_terms is own_terms
-    assert result.apart == (frozenset({("app", "web")}) if known else frozenset())
+    assert (result.name, result.own_terms) == ("web-1", own_terms)
+    assert (result.said != NO_POD_TERMS) is known
+
+
+class TestWhatAPodSaysOfOthers:
+    def test_is_of_those_whose_labels_it_selects(self):
+        metadata = {**POD["metadata"], "labels": {"app": "web", "pod-template-hash": "abc"}}
+        rule = spread(**BY_ZONE, matchLabelKeys=["pod-template-hash", "of no label"])
+        (term,) = row({**POD, "metadata": metadata, "spec": {**POD["spec"], **rule}}).said.spread
+        assert term == SpreadTerm(ZONE, PodSelector(frozenset({("app", "web"), ("pod-template-hash", "abc")})))
+
+    def test_is_one_object_for_all_replicas_and_another_for_other_labels(self):
+        read = pods()
+
+        def said(app: str) -> PodTerms:
+            pod = {**POD, "metadata": {**POD["metadata"], "labels": {"app": app}}, "spec": spread()}
+            return read.row(json.dumps(pod).encode()).said
+
+        assert said("web") is said("web")
+        assert (said("web") != NO_POD_TERMS, said("db")) == (True, NO_POD_TERMS)
+
+    def test_is_not_read_of_pods_that_have_not_opted_in(self):
+        result = row({"metadata": {"name": "plain", "labels": {"app": "web"}}, "spec": spread()})
+        assert (result.own_terms, result.said) == (False, NO_POD_TERMS)
 
 
 IN_POOL = {

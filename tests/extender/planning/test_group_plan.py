@@ -10,9 +10,10 @@ import pytest
 from extender.cluster import Cluster
 from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
 from extender.planning.group_planner import AGAIN_S, GroupPlanner
-from extender.state.admission import EVERY_NODE, node_facts
+from extender.state.admission import EVERY_NODE
 from extender.state.columns.free_room import NumaPlace
 from extender.state.group_spec import GroupSpec
+from extender.state.label_domains import node_facts
 from extender.state.node_domains import NodeDomains, label_keys
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planning.pieces import pieces
-from extender.state.apart import PodKind
+from extender.state.pod_terms import HOST, NO_POD_TERMS, DomainTerm, PodKind, PodSelector, PodTerms, SpreadTerm
 
 
 def kind(name: str, apart: str = "") -> PodKind:
-    return PodKind(frozenset([("app", name)]), frozenset([("app", apart)] if apart else []))
+    term = DomainTerm(HOST, PodSelector(frozenset([("app", apart)])))
+    return PodKind(frozenset([("app", name)]), PodTerms(away=(term,)) if apart else NO_POD_TERMS)
 
 
 WEB, DB, CACHE = kind("web", "web"), kind("db", "db"), kind("cache")
@@ -37,6 +38,14 @@ def test_what_one_of_two_says_holds_for_both():
 def test_pods_are_beside_members_that_they_may_be_beside():
     pods = {"web-1": WEB, "db-0": DB, "db-1": DB}
     assert parted(pods, a=[WEB]) == [("a", ["db-0"]), ("", ["db-1", "web-1"])]
+
+
+def test_of_those_that_are_spread_over_hosts_as_many_as_may_be_are_together():
+    term = SpreadTerm(HOST, PodSelector(frozenset([("app", "web")])), most=2)
+    web = PodKind(frozenset([("app", "web")]), PodTerms(spread=(term,)))
+    pods = {f"web-{at}": web for at in range(3)} | {"db-0": DB}
+    assert parted(pods, a=[web]) == [("a", ["db-0", "web-0"]), ("", ["web-1", "web-2"])]
+    assert parted(pods, a=[web._replace(ending=True)]) == [("a", ["db-0", "web-0", "web-1"]), ("", ["web-2"])]
 
 
 KINDS = st.sampled_from([WEB, DB, CACHE, kind("web", "db"), kind("cache", "cache")])

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.kube.stream import nodes, pods
-from extender.state.admission import ANYWHERE, EVERY_NODE, NodeSet, node_facts
+from extender.state.admission import ANYWHERE, EVERY_NODE, NodeSet
+from extender.state.label_domains import node_facts
 from extender.state.pods import NodeRow
 from numakin.kubectl.feasible import feasible
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
