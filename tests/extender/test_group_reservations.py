@@ -427,7 +427,7 @@ class TestDevices:
     def test_the_others_follow_one_that_is_on_several_numa_nodes(self, devices: Cluster, clock: Clock):
         """Where the group's first pod has devices near both, and no other has one: there is more room elsewhere."""
         (wide, *rest) = [*gpus(2, of_group("shop", 1, node="a")), *of_group("shop", 3, first=1)]
-        tell_devices(devices, "a", {1: 0}, reservation(wide.uid, "0-1", milli=10_000), generation=2)
+        tell_devices(devices, "a", {1: 0}, reservation(wide.uid, "0-1", milli=8000), generation=2)
         created(devices, clock, wide, *rest)
         assert [held(devices, node) for node in "bc"] == [{}, {}]
         assert {asked(devices, row, *"abc") for row in rest} == {"a"}
