@@ -312,7 +312,13 @@ class Cluster:
                 for group, places in planned.places.items()
             }
             self._nodes.hold_for_groups(
-                current, waiting.demands, waiting.priorities, waiting.nodes, planned.to_come, devices=waiting.devices
+                current,
+                waiting.demands,
+                waiting.priorities,
+                waiting.nodes,
+                planned.to_come,
+                devices=waiting.devices,
+                homes=waiting.members,
             )
             self._nodes.created(pods.pods().keys() - waiting.pods.keys())
         return bool(waiting.pods)

@@ -25,6 +25,7 @@ GROWS_S = 2.0
 NO_MEMBERS: Mapping[str, Collection[str]] = {}
 
 NO_DEVICES: Mapping[str, Devices] = {}
+NO_HOMES: Mapping[str, Collection[NumaPlace]] = {}
 
 NONE_TO_COME: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = {}
 
@@ -72,8 +73,8 @@ def in_place_of(uid: str) -> str:
 class _GroupHold:
     """uids: by node, of its planned pods. changes, created: as they were counted at moved_at and grew_at, seconds.
     lapsed: its room was given back, and nothing of it has moved since. barred: nodes where its pods could not go,
-    missed: how often lately. foreseen: the nodes that the plan has it on, with those where it was already. to_come: by
-    workload, the places of pods that were not created yet.
+    missed: how often lately. foreseen: the nodes that the plan has it on, with those where it was already; homes:
+    likewise, the NUMA nodes. to_come: by workload, the places of pods that were not created yet.
     """
 
     changes: int
@@ -86,6 +87,7 @@ class _GroupHold:
     barred: set[str] = field(default_factory=set)
     missed: int = 0
     foreseen: frozenset[str] = frozenset()
+    homes: frozenset[NumaPlace] = frozenset()
     to_come: dict[str, list[NumaPlace]] = field(default_factory=dict)
 
 
@@ -129,6 +131,11 @@ class GroupHolds:
         """The nodes that the group's plan has it on, those included whose pods have come."""
         known = self._groups.get(group)
         return known.foreseen if known is not None else frozenset()
+
+    def homes(self, group: str) -> frozenset[NumaPlace]:
+        """As `foreseen`, the NUMA nodes."""
+        known = self._groups.get(group)
+        return known.homes if known is not None else frozenset()
 
     def yielding_to(self, group: str, priority: int) -> set[str]:
         """The groups whose holds do not count for a pod of this group, with this priority: its own, and those of lower
@@ -190,10 +197,11 @@ class GroupHolds:
         to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = NONE_TO_COME,
         *,
         devices: Mapping[str, Devices] = NO_DEVICES,
+        homes: Mapping[str, Collection[NumaPlace]] = NO_HOMES,
     ) -> set[str]:
         """From now on it is this; nothing is held for groups that are not in it. The nodes where that is other than
-        before. demands, devices: of each planned pod. members: the nodes where each group had some when it was planned.
-        to_come: by group and workload, the places of pods that were not created by then.
+        before. demands, devices: of each planned pod. members: the nodes where each group had some when it was planned,
+        homes: the NUMA nodes. to_come: by group and workload, the places of pods that were not created by then.
         """
         touched: set[str] = set()
         planned = {**planned}
@@ -211,8 +219,9 @@ class GroupHolds:
                 continue
             known.priority = priorities.get(group, known.priority if group in self._promises else 0)
             later = {workload: list(there) for workload, there in to_come.get(group, {}).items()}
-            everywhere = chain(places.values(), *later.values())
+            everywhere = frozenset(chain(places.values(), *later.values()))
             known.foreseen = frozenset(place.node for place in everywhere) | {*members.get(group, ())}
+            known.homes = everywhere.union(homes.get(group, ()))
             before = {uid: self._pods[uid] for uids in known.uids.values() for uid in uids}
             after = {uid: HeldPod(group, place, demands[uid], devices.get(uid, ())) for uid, place in places.items()}
             if before != after:

@@ -170,6 +170,8 @@ class NodeTable:
         if place is not None and on_nodes.near and place.node not in on_nodes.near:
             foreseen = self.group_holds.foreseen(want.group).issuperset(on_nodes.near)
             place = place if foreseen else None  # else its kin went elsewhere since it was planned
+        elif place is not None and not self._at_home(want.group, place.node):
+            place = None
         if place is None and self.plans:
             place = VacantSlots(self.plans, self.known, self.locations, self.view).vacant(want, nodes)
         if place is None:
@@ -177,6 +179,11 @@ class NodeTable:
                 on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
             return on_nodes, None
         return on_nodes.planned(place.node, place.numa_node), place.node
+
+    def _at_home(self, group: str, node: str) -> bool:
+        """Whether the group's members on the node, if there are any, are where its plan knew or wanted some."""
+        there = [*self._places_on(node, group)]
+        return not there or not self.group_holds.homes(group).isdisjoint(there)
 
     def spec(self, pod: PodRow, group: str) -> GroupSpec:
         """What is asked for a pod's group. group: as it names it; empty: as it was found for its workload."""
@@ -275,10 +282,17 @@ class NodeTable:
         """
         there: Counter[NumaPlace] = Counter()
         for node in self.groups.nodes(group).keys() - self.cordoned:
-            for mask, groups in self._views[node].occupancy.directory.grouped.items():
-                if group in groups and mask.bit_count() == 1:
-                    there[NumaPlace(node, mask.bit_length() - 1)] += groups[group]
+            there.update(self._places_on(node, group))
         return there
+
+    def _places_on(self, node: str, group: str) -> dict[NumaPlace, int]:
+        view = self._views.get(node)
+        grouped = view.occupancy.directory.grouped if view is not None else {}
+        return {
+            NumaPlace(node, mask.bit_length() - 1): groups[group]
+            for mask, groups in grouped.items()
+            if group in groups and mask.bit_count() == 1
+        }
 
     def members_on(self, nodes: Iterable[str], group: str) -> Iterator[Reservation]:
         """A named group's there, assumed ones too."""
@@ -386,9 +400,12 @@ class NodeTable:
         to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]],
         *,
         devices: Mapping[str, Devices],
+        homes: Mapping[str, Collection[NumaPlace]],
     ) -> None:
         """From now on room is held for these waiting pods where they are planned."""
-        if touched := self.group_holds.plan(planned, demands, priorities, members, to_come, devices=devices):
+        if touched := self.group_holds.plan(
+            planned, demands, priorities, members, to_come, devices=devices, homes=homes
+        ):
             self.holds += 1
             self._hold_on(touched)
 

@@ -149,6 +149,22 @@ def test_a_member_that_is_bound_before_it_was_planned_makes_a_plan_anew(nodes: C
     assert nodes.replans(Changes(rows=(replace(rows[0], node="a"),)))
 
 
+def test_a_plan_is_not_followed_that_a_member_on_its_node_has_not_known_of(nodes: Cluster, clock: Clock):
+    """kube-scheduler has one node to choose from, so that it asks for no scores: one member is there before it could be
+    planned with the others.
+    """
+    rows = of_group("shop", 5)
+    created(nodes, clock, *rows)
+    assert held(nodes, "a") == {"default/shop": "1: 5000"}
+    (unplanned,) = of_group("shop", 1, first=5, node="a")
+    (first, *others) = (
+        nodes.apply_pods(Changes(rows=(row,)))[0].numa_nodes
+        for row in (unplanned, *(replace(row, node="a") for row in rows))
+    )
+    assert others == [first] * 5
+    nodes.reserve()
+
+
 def test_what_nobody_comes_for_is_given_back(nodes: Cluster, clock: Clock):
     created(nodes, clock, *of_group("shop", 6))
     clock.now += HOLD_S
