@@ -318,9 +318,10 @@ class Cluster:
                 waiting.nodes,
                 planned.to_come,
                 devices=waiting.devices,
-                homes=waiting.members,
+                homes=waiting.homes,
             )
             self._nodes.created(pods.pods().keys() - waiting.pods.keys())
+            self._ledger.planned(waiting.pods.keys())
         return bool(waiting.pods)
 
     def regroup(self, pause: Callable[[], None] = lambda: None) -> None:
@@ -339,6 +340,11 @@ class Cluster:
         found = self._found
         stale = [group for group, plan in found.plans.items() if not self.promises.stands(group, plan.basis)]
         return found.without(stale) if stale else found
+
+    def plan_is_due(self, uid: str) -> bool:
+        """Whether the answer about the pod is to wait for a plan."""
+        with self._lock:
+            return self._ledger.awaits_plan(uid)
 
     def forgotten(self, node: str) -> bool:
         """Whether the API server has the node, and nothing is known that its enforcer reported."""

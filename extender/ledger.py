@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -96,6 +96,7 @@ class BindingLedger:
         self.splits = 0
         self._asked_at = -math.inf
         self._passing: dict[str, float] = {}
+        self._planned: Collection[str] = ()
 
     def apply(self, changes: Changes[PodRow]) -> list[Nomination]:
         """Nominations are for the pods that were seen bound by this change, in its order."""
@@ -142,13 +143,30 @@ class BindingLedger:
         self._lag.until(lambda: self._shown(want), longest_s)
 
     def _shown(self, want: Wanted) -> bool:
-        """Whether the watch has shown the pod and, for one that may be refused a node, all pods that filter left one
-        node to: their room is held only once they are bound.
+        """Whether the watch has shown the pod, a plan that is due has counted it, and, for one that may be refused a
+        node, the watch has shown all pods that filter left one node to: their room is held only once they are bound.
         """
-        if not self.knows(want.pod):
+        if not self.knows(want.pod) or self.awaits_plan(want.pod.uid):
             return False
         now = self._clock()
         return not want.strict or not any(until > now for uid, until in [*self._passing.items()] if uid != want.pod.uid)
+
+    def awaits_plan(self, uid: str) -> bool:
+        """Whether the pod comes in the place of one of another template, as in a rolling update, and no plan has
+        counted it yet: it would be drawn to those that go.
+        """
+        pod = self._nodes.waiting.get(uid)
+        return (
+            pod is not None
+            and not (uid in self._planned or pod.holds_nothing or pod.own_terms or pod.devices)
+            and self._nodes.to_come.templates.replaces(pod.workload)
+            and self._nodes.group_holds.place(uid) is None
+        )
+
+    def planned(self, uids: Collection[str]) -> None:
+        """A plan has counted these pods, all that waited."""
+        self._planned = uids
+        self._lag.news()
 
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""

@@ -55,6 +55,8 @@ NOWHERE: Mapping[str, NumaPlace] = {}
 
 EPSILON = 1e-9
 
+NONE: CpuAndMemory = (0, 0)
+
 Pulls = Mapping[str, Mapping[str, float]]
 """What two workloads exchange, by both."""
 
@@ -80,7 +82,9 @@ class Coming:
     well. here: how many members are on each NUMA node. barred: nodes where it may not go. priority: its highest.
     grows: more of it was created a moment ago, so that it is not known how large it will be. later: pods that are about
     to be created: they are planned beside the others, and no group of the same plan gets their room. apart_from:
-    others, as `group` names them, with which it shares no node.
+    others, as `group` names them, with which it shares no node. going: how many members on each NUMA node are about to
+    be replaced, which do not count as here; freed: the room that they have until then, for those that come later alone.
+    ahead: what may come before they have left it.
     """
 
     group: str
@@ -93,6 +97,19 @@ class Coming:
     later: Sequence[Pod] = ()
     apart_from: frozenset[str] = frozenset()
     beyond_devices: Devices = ()
+    going: Mapping[NumaPlace, int] = field(default_factory=dict)
+    freed: Mapping[NumaPlace, CpuAndMemory] = field(default_factory=dict)
+    ahead: CpuAndMemory = (0, 0)
+
+    @property
+    def begun(self) -> bool:
+        """Whether it has members, so that it cannot choose as others can."""
+        return bool(self.here or self.going)
+
+    @property
+    def urgency(self) -> tuple[bool, bool]:
+        """The less it can choose, the sooner its turn is."""
+        return not self.here, not self.going
 
     @property
     def all(self) -> list[Pod]:
@@ -138,7 +155,7 @@ def pack(
     plan = _Plan(_Given(rooms, index, _Areas(rooms.nodes, domains), pulls, slots, before))
     order = sorted(
         groups,
-        key=lambda coming: (-coming.priority, not coming.here, not coming.led, -coming.asks[0], coming.group),
+        key=lambda coming: (-coming.priority, *coming.urgency, not coming.led, -coming.asks[0], coming.group),
     )
     for _, alike in groupby(order[:MOST_GROUPS], key=lambda coming: coming.priority):
         plan.add([*alike])
@@ -176,7 +193,7 @@ class _Plan:
 
     def add(self, groups: Sequence[Coming]) -> None:
         """groups: of one priority, those with members first, then the largest first."""
-        begun, others = ([coming for coming in groups if bool(coming.here) is here] for here in (True, False))
+        begun, others = ([coming for coming in groups if coming.begun is there] for there in (True, False))
         ways = [lambda: self._whole_first(others), lambda: self._in_turn(others)]
         if any(pod.uid in self._given.before for coming in others for pod in coming.pods):
             ways.append(lambda: self._as_before(others))
@@ -221,7 +238,7 @@ class _Plan:
         """Each pod where it was planned last, as far as there is room, then the others."""
         packings = [self._packing(coming) for coming in groups]
         for coming, packing in zip(groups, packings, strict=True):
-            if coming.here or not coming.grows:
+            if coming.begun or not coming.grows:
                 self.packed[coming.group] = packing.stay()
         for coming, packing in zip(groups, packings, strict=True):
             self.packed[coming.group] = packing.places()
@@ -289,6 +306,12 @@ class _Packing:
         self._places: dict[str, NumaPlace] = {}
         self._width = rooms.cpu.shape[1]
         self._bound = any(pod.where is not ANYWHERE for pod in coming.all)
+        self._later = frozenset(pod.uid for pod in coming.later)
+        self._ahead = NONE
+        self._freed = np.zeros((2, len(self._cpu)))
+        for place, room in coming.freed.items():
+            if (at := self._position(place)) is not None:
+                self._freed[:, at] = room
 
     def whole(self) -> dict[str, NumaPlace]:
         """All on one NUMA node, of those that have no node in common each part; nowhere where none holds it."""
@@ -317,13 +340,33 @@ class _Packing:
 
     def _place(self, left: list[Pod]) -> None:
         open_, index = self._open_to_any(left), self._index
-        if any(place.node not in index or open_[index[place.node]] for place in self._members()):
+        if self._coming.going and not self._members():
+            left = self._again(left)
+        elif any(place.node not in index or open_[index[place.node]] for place in self._members()):
             left = self._beside_members(left)
         elif (home := self._near_home(left)) is not None:
             left = self._take(left, home)
         else:
             left = self._in_slots(left)
         self._over_nodes(left)
+
+    def _again(self, left: list[Pod]) -> list[Pod]:
+        """All of it where most of it was, if there is room for what comes before the others have left; else on another
+        NUMA node; else where it was by and by.
+        """
+        self._ahead = self._coming.ahead
+        home = self._old_home(left)
+        self._ahead = NONE
+        if home is None:
+            home = self._old_home(left)
+        return self._take(left, home) if home is not None else self._beside(left, Counter(self._coming.going))
+
+    def _old_home(self, pods: Sequence[Pod]) -> int | None:
+        """The NUMA node that holds them all, of those that they come to again first."""
+        fits = self._fits(pods, self._with_beyond(pods), self._coming.beyond_devices)
+        homes = (self._position(place) for place, _ in Counter(self._coming.going).most_common())
+        home = next((at for at in homes if at is not None and fits[at]), None)
+        return home if home is not None else self._near_home(pods)
 
     def _near_home(self, pods: Sequence[Pod]) -> int | None:
         """The NUMA node for all of them, near what is placed already if any is there."""
@@ -446,10 +489,20 @@ class _Packing:
 
     def _holds(self, pods: Sequence[Pod], asks: CpuAndMemory, at: int) -> bool:
         """Whether they may all go there, and it has room for so much."""
-        roomy = bool(self._cpu[at] >= max(LEAST, asks[0]) and self._memory[at] >= asks[1])
+        now = self._now(pods, asks)
+        roomy = self._cpu[at] >= now[0] and self._memory[at] >= now[1]
+        cpu, memory = self._cpu[at] + self._freed[0, at], self._memory[at] + self._freed[1, at]
+        roomy = bool(roomy and cpu >= max(LEAST, asks[0]) and memory >= asks[1])
         roomy = roomy and all(self._pages[size][at] >= amount for size, amount in self._in_pages(pods).items())
         roomy = roomy and self._has_devices(pods, at)
         return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
+
+    def _now(self, pods: Sequence[Pod], asks: CpuAndMemory) -> CpuAndMemory:
+        """What of it has to have room before others leave theirs."""
+        if not self._coming.freed:
+            return asks
+        later = _sum([pod for pod in pods if pod.uid in self._later])
+        return max(self._ahead[0], asks[0] - later[0]), max(self._ahead[1], asks[1] - later[1])
 
     def _has_devices(self, pods: Sequence[Pod], at: int) -> bool:
         node, home = divmod(at, self._width)
@@ -485,16 +538,29 @@ class _Packing:
         return cpu + more[0], memory + more[1]
 
     def _beside_members(self, left: list[Pod]) -> list[Pod]:
-        """Where most members are first, then on the other NUMA nodes of these nodes; or all of it elsewhere on one NUMA
-        node, where more pairs are together so.
+        """Beside them, or beside those that are replaced, whose room they get: as more of it is together."""
+        if not self._coming.going:
+            return self._beside(left, self._members())
+        before, ways = self._state(), []
+        for there in (self._members(), Counter(self._coming.going)):
+            rest = self._beside(left, there)
+            ways.append((_together(self._coming, self._places), rest, self._state()))
+            self._restore(before)
+        _, rest, after = max(ways, key=lambda way: way[0])
+        self._restore(after)
+        return rest
+
+    def _beside(self, left: list[Pod], there: Counter[NumaPlace]) -> list[Pod]:
+        """Where most of those are first, then on the other NUMA nodes of these nodes; or all of it elsewhere on one
+        NUMA node, where more pairs are together so.
         """
         here, members = Counter[str](), self._members()
-        for place, count in members.items():
+        for place, count in there.items():
             here[place.node] += count
         before, coming = self._state(), left
         for node, _ in sorted(here.items(), key=lambda row: (-row[1], row[0])):
             if node in self._index and node not in self._barred():
-                mine = {place.numa_node: count for place, count in members.items() if place.node == node}
+                mine = {place.numa_node: count for place, count in there.items() if place.node == node}
                 numa_node = self._rooms.numa_node.ravel()
                 order = sorted(self._of_node(node), key=lambda at: (-mine.get(int(numa_node[at]), 0), -self._cpu[at]))
                 left = self._fill(left, order)
@@ -524,8 +590,10 @@ class _Packing:
         fits = self._fits(pods, asks, devices)
         return int(np.where(fits, self._cpu, np.inf).argmin()) if fits.any() else None
 
-    def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory, devices: Devices) -> Bools:
-        fits: Bools = (self._cpu >= max(LEAST, asks[0])) & (self._memory >= asks[1])
+    def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory, devices: Devices = ()) -> Bools:
+        now = self._now(pods, asks)
+        fits: Bools = (self._cpu + self._freed[0] >= max(LEAST, asks[0])) & (self._memory + self._freed[1] >= asks[1])
+        fits &= (self._cpu >= now[0]) & (self._memory >= now[1])
         for size, amount in self._in_pages(pods).items():
             fits &= self._pages[size] >= amount
         for name, each in self._in_devices(pods, devices).items():
@@ -560,7 +628,7 @@ class _Packing:
     @property
     def _values(self) -> list[Floats]:
         devices = (each.free for each in self._devices.values())
-        return [self._cpu, self._memory, *self._pages.values(), *devices]
+        return [self._cpu, self._memory, self._freed, *self._pages.values(), *devices]
 
     def _state(self) -> tuple[list[Floats], dict[str, NumaPlace]]:
         return [values.copy() for values in self._values], dict(self._places)
@@ -631,7 +699,12 @@ class _Packing:
         place = self._rooms.place(at)
         for pod in pods:
             self._places[pod.uid] = place
-            self._rooms.take(at // self._width, at % self._width, pod.asks, pod.pages, pod.devices)
+            asks = pod.asks
+            if pod.uid in self._later and self._coming.freed:
+                freed = np.minimum(self._freed[:, at], asks)
+                self._freed[:, at] -= freed
+                asks = asks[0] - int(freed[0]), asks[1] - int(freed[1])
+            self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices)
         return []
 
 

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from extender.planning.replica_counts import ReplicaCounts, counted
 from extender.scoring.predict import opt_ins
 from extender.state.pods import PodRow
+from extender.state.templates import Templates
 from extender.state.told_groups import ToldReplicas, ToldRow
 from numakin.placement.model import demand as demands
 from numakin.placement.model.errors import PlacementError
@@ -74,7 +75,7 @@ class ReplicasToCome:
     """counts: of the pods that the API server has."""
 
     def __init__(self) -> None:
-        self.counts = ReplicaCounts()
+        self.counts, self.templates = ReplicaCounts(), Templates()
         self._told: dict[_Key, ToldReplicas] = {}
         self._controllers: _ByWorkload[_Key] = _ByWorkload()
         self._former: dict[str, _Former] = {}
@@ -96,6 +97,7 @@ class ReplicasToCome:
         self.counts.changed(before, after)
         self.forget_former(now)
         were, are = counted(before), counted(after)
+        self.templates.changed(before if were else None, after if are else None)
         if were is None and after is not None and are is not None:
             self._came(after)
         elif were is not None and were[1] and are is None and before is not None:
@@ -119,6 +121,15 @@ class ReplicasToCome:
             if workload not in controllers and missing > 0 and self.counts.total(workload):
                 yield replace(next(iter(former.values())), count=missing)
 
+    def renews(self, group: str) -> bool:
+        """Whether a controller is replacing pods of the group by others of another template."""
+        return any(map(self.templates.replaces, islice(self._controllers.of(group), MOST_WORKLOADS)))
+
+    def kept(self, group: str, workload: str) -> ToldReplicas | None:
+        """What controllers say of the workload; None: nothing."""
+        kept = [*self._controllers.of(group).get(workload, {}).values()]
+        return replace(kept[0], count=sum(each.count for each in kept)) if kept else None
+
     def milli(self, group: str, uses: Mapping[str, int], *, beside: str = "") -> int:
         """Millicores that all of them are expected to take. uses: of one pod, by workload. beside: as in `of`."""
         if group not in self._controllers and group not in self._former_of:
@@ -131,7 +142,7 @@ class ReplicasToCome:
     def copy(self) -> ReplicasToCome:
         """What changes there changes nothing here."""
         copied = ReplicasToCome()
-        copied.counts = self.counts.copy()
+        copied.counts, copied.templates = self.counts.copy(), self.templates.copy()
         for key, kept in self._told.items():
             copied._keep(key, kept)
         for uid, former in self._former.items():

@@ -16,6 +16,7 @@ from extender.planning.group_planner import Plans
 from extender.planning.packing import Coming, Pod, Pulls, pack
 from extender.planning.pieces import Cell, Piece, Placeable, in_turn, into_cells, pieces
 from extender.scoring.node_table import NodeTable
+from extender.scoring.renewals import Renewal, renewal_of
 from extender.scoring.waiting_members import WaitingPod, waiting_pod
 from extender.settings import Settings
 from extender.state.admission import ANYWHERE, NOWHERE, Admission
@@ -30,6 +31,8 @@ from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_LATER = 500
 """Replicas of one group that are not created yet and that are planned for: planning goes through each."""
+
+NO_RENEWAL = Renewal()
 
 
 class PlannedGroups(NamedTuple):
@@ -63,11 +66,11 @@ class WaitingGroups:
     tried: where those would be whose gangs are being tried, by uid: for their own group they are there.
     members: by group how many are on each NUMA node that they will stay on, and totals: in all. kinds: of those of
     which some say something of others, what the members on each node do. leaving: by uid, what those ask for that
-    are on cordoned nodes, and about to come again. nodes: where each group has members, at all. beside: of these, where
-    the only ones have devices and are on several NUMA nodes. sizes: of groups, as
-    their pods or others say. to_come: of groups, what is not created yet. held: the room that other holds have. before:
-    where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created
-    a moment ago.
+    are on cordoned nodes, and about to come again. renewals: of groups some of whose pods are being replaced. nodes:
+    where each group has members, at all. beside: of these, where the only ones have devices and are on several NUMA
+    nodes. sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room
+    that other holds have. before: where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan.
+    grow: of which more was created a moment ago.
     """
 
     pods: Mapping[str, WaitingPod]
@@ -79,6 +82,7 @@ class WaitingGroups:
     nodes: Mapping[str, frozenset[str]]
     beside: Mapping[str, frozenset[str]]
     leaving: Mapping[str, Mapping[str, WaitingPod]]
+    renewals: Mapping[str, Renewal]
     sizes: Mapping[str, int]
     to_come: Mapping[str, Sequence[ToldReplicas]]
     barred: Mapping[str, frozenset[str]]
@@ -106,7 +110,7 @@ class WaitingGroups:
         holds, pods = nodes.group_holds, nodes.waiting.pods()
         groups = holds.moving(
             nodes.waiting.changes, nodes.waiting.created, now, settings.group_hold,
-            lambda group: any(True for _ in nodes.to_come.of(group)),
+            lambda group: nodes.to_come.renews(group) or any(True for _ in nodes.to_come.of(group)),
         )  # fmt: skip
         held: dict[NumaPlace, CpuAndMemory] = {}
 
@@ -127,7 +131,10 @@ class WaitingGroups:
         )
         sizes = {size for demand in asked for size in demand.hugepages}
         resources = _resources(pods.values(), chain.from_iterable(to_come.values()), leaving)
+        renewals = {group: renewal_of(nodes, group, rows) for group in _renewed(nodes, pods, groups) - apart}
         members = {group: nodes.members_by_place(group) for group in groups}
+        for group, renewal in renewals.items():
+            members[group] -= renewal.going
         totals = {group: nodes.groups.total(group) for group in groups}
         for uid, place in tried.items():
             if (group := pods[uid].group) in members:
@@ -143,6 +150,7 @@ class WaitingGroups:
             nodes={group: frozenset(nodes.groups.nodes(group)) for group in groups},
             beside={group: _beside(nodes, group, members[group], rows) for group in groups},
             leaving=leaving,
+            renewals=renewals,
             sizes=_sizes(pods.values(), nodes.told),
             to_come=to_come,
             grow=holds.growing(now),
@@ -165,6 +173,11 @@ class WaitingGroups:
     def devices(self) -> dict[str, Devices]:
         """Of those that ask for any."""
         return {uid: pod.devices for uid, pod in self.pods.items() if pod.devices}
+
+    @property
+    def homes(self) -> dict[str, set[NumaPlace]]:
+        """Where each group has members, those included that are about to be replaced."""
+        return {group: {*here, *self.renewals.get(group, NO_RENEWAL).going} for group, here in self.members.items()}
 
     @property
     def priorities(self) -> dict[str, int]:
@@ -345,7 +358,8 @@ class WaitingGroups:
             return None  # who its kin are, and where, is known better than by how many there are
         ready = [self._pod(uid, pod) for uid, pod in free if not pod.holds_nothing]
         leaving = (self._pod(f"{uid} again", pod) for uid, pod in self.leaving[group].items())
-        later = [*leaving, *islice(self._not_created(group), MOST_LATER)]
+        renewal = self.renewals.get(group, NO_RENEWAL)
+        later = [*leaving, *islice(chain(self._not_created(group), renewal.again), MOST_LATER)]
         alone = [pod for _, pod in to_come if pod.devices and pod.own_terms and pod.kind.said == NO_POD_TERMS]
         others = [*(pod for _, pod in free if pod.holds_nothing), *alone]
         unsure = [self._asks(pod) for pod in others]
@@ -353,13 +367,16 @@ class WaitingGroups:
         missing = self.sizes.get(group, 0) - created - sum(each.count for each in self.to_come[group])
         if missing > 0 and (asks := [pod.asks for pod in (*ready, *later)] + unsure):
             unsure += [(_mean(cpu for cpu, _ in asks), _mean(memory for _, memory in asks))] * missing
-        if not (ready or self.to_come[group]) or (not here and len(ready) + len(later) + len(unsure) < 2):
+        if not (ready or self.to_come[group] or renewal.again) or (
+            not here and len(ready) + len(later) + len(unsure) < 2
+        ):
             return None
         beyond = sum(cpu for cpu, _ in unsure), sum(memory for _, memory in unsure)
         priority = max((pod.priority for _, pod in pods), default=0)
         return Coming(
-            group, ready, beyond, here, self.barred[group], priority, group in self.grow, later,
+            group, ready, beyond, here, self.barred[group], priority, group in self.grow and not renewal.going, later,
             beyond_devices=_summed(pod.devices for pod in others),
+            going=renewal.going, freed=renewal.freed, ahead=renewal.ahead,
         )  # fmt: skip
 
     def _not_created(self, group: str) -> Iterator[Pod]:
@@ -406,6 +423,15 @@ def _summed(devices: Iterable[Devices]) -> Devices:
     for each in devices:
         total.update(dict(each))
     return tuple(sorted(total.items()))
+
+
+def _renewed(nodes: NodeTable, pods: Mapping[str, WaitingPod], groups: Collection[str]) -> set[str]:
+    """Those of the groups of which a workload's pods come in the place of others, and none asks for devices or
+    hugepages: it is not counted what of these is left to those that come.
+    """
+    renewed = {pod.group for pod in pods.values() if nodes.to_come.templates.replaces(pod.workload)}
+    led = {pod.group for pod in pods.values() if pod.devices or pod.demand.hugepages}
+    return {group for group in groups if group in renewed or nodes.to_come.renews(group)} - led
 
 
 def _kinds(

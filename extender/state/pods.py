@@ -18,7 +18,7 @@ from numakin.placement.model.demand import Demand, PodBudget, from_resources, of
 from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
-from numakin.placement.model.workload import HASH_LABEL, NODE, top_owner
+from numakin.placement.model.workload import HASH_LABEL, NODE, REVISION_LABEL, top_owner
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
 Row = TypeVar("Row")
@@ -172,6 +172,11 @@ class PodRow:
         other is there by then.
         """
         return not self.leaving and self.owner is not None and self.owner.kind not in (NODE, "DaemonSet")
+
+    @property
+    def template(self) -> str:
+        """The hash of the template that its controller made it of; empty: it says none."""
+        return self.template_hash or self.labels.get(REVISION_LABEL, "")
 
     @property
     def workload(self) -> str:

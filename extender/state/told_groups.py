@@ -67,7 +67,8 @@ def told_key(kind: str, namespace: str, name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class ToldReplicas:
     """What a controller keeps of one workload, NAMESPACE/KIND/NAME as `PodRow.workload` has it: so many pods of this
-    group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes.
+    group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes. ahead: how
+    many of a newer template may come before those that they replace have left their room.
     """
 
     workload: str
@@ -77,6 +78,7 @@ class ToldReplicas:
     anywhere: bool = True
     terms: NodeTerms = NO_TERMS
     devices: Devices = ()
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)

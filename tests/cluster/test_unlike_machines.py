@@ -34,8 +34,10 @@ def namespace(unlike: Cluster) -> Iterator[Namespace]:
 
 
 @pytest.mark.timeout(1800)
-def test_each_is_on_one_node_as_all_come_at_once(namespace: Namespace):
+def test_each_is_on_one_node_as_all_come_at_once_and_again_after_an_update_of_all(namespace: Namespace):
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": GROUPS})
     namespace.cluster.kubectl("apply", "-n", namespace.name, "-f", "-", text=text)
     namespace.until_running(replicas(GROUPS))
+    assert split(namespace.pods()) == {}
+    namespace.update(GROUPS, 1)
     assert split(namespace.pods()) == {}

@@ -8,6 +8,7 @@ and has ten old ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
@@ -28,6 +29,12 @@ SCHEDULED = "PodGroupScheduled"
 REPLICA_FAILURE = "ReplicaFailure"
 """The condition of a Deployment whose pods the API server does not take, as over a quota."""
 
+RECREATE = "Recreate"
+"""The strategy of a Deployment that makes new pods once the old ones are gone."""
+
+USUAL_PERCENT = 25
+"""Of its replicas, for pods more than those and for pods fewer, where a Deployment does not say."""
+
 ENDED = frozenset({"Complete", "Failed"})
 """The conditions of a Job that makes no more pods."""
 
@@ -43,7 +50,7 @@ def no_sizes(_told: _ToldObject) -> Sizes:
 @dataclass(frozen=True, slots=True)
 class ToldKind:
     """kind: as `told_groups` names it. sizes: what an object says. keeps: the kind of the workload whose replicas it
-    keeps, empty: none; replicas: how many.
+    keeps, empty: none; replicas: how many, and ahead: of another template, before those that they replace have ended.
     """
 
     kind: str
@@ -52,6 +59,7 @@ class ToldKind:
     sizes: Callable[[_ToldObject], Sizes] = no_sizes
     keeps: str = ""
     replicas: Callable[[_ToldObject], int] = lambda _told: 0
+    ahead: Callable[[_ToldObject], int] = lambda _told: 0
 
     @property
     def plural(self) -> str:
@@ -96,7 +104,8 @@ class ToldKind:
             return None
         anywhere = not (pod.own_terms or told.spec.volume_claim_templates)
         workload = f"{metadata.namespace}/{kind}/{name}"
-        return ToldReplicas(workload, opt_in.group, count, demand, anywhere, pod.terms, pod.devices)
+        said = pod.terms, pod.devices, min(count, self.ahead(told))
+        return ToldReplicas(workload, opt_in.group, count, demand, anywhere, *said)
 
 
 class _Gang(msgspec.Struct, rename="camel"):
@@ -130,6 +139,18 @@ class _Template(msgspec.Struct):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
+class _RollingUpdate(msgspec.Struct, rename="camel"):
+    """Each a number, or a share in percent."""
+
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class _Strategy(msgspec.Struct, rename="camel"):
+    type: str | None = None
+    rolling_update: _RollingUpdate | None = None
+
+
 class _ToldSpec(msgspec.Struct, rename="camel"):
     """What any of them has."""
 
@@ -138,6 +159,7 @@ class _ToldSpec(msgspec.Struct, rename="camel"):
     pod_groups: list[_PodGroup] | None = None
     replicated_jobs: list[_ReplicatedJob] | None = None
     replicas: int | None = None
+    strategy: _Strategy | None = None
     parallelism: int | None = None
     completions: int | None = None
     suspend: bool | None = None
@@ -197,6 +219,27 @@ def _replicas(told: _ToldObject) -> int:
     return 1 if told.spec.replicas is None else told.spec.replicas
 
 
+def _ahead(told: _ToldObject) -> int:
+    """Of a Deployment: its first new pods, and those that it makes once these are ready and as many old ones are being
+    deleted.
+    """
+    strategy = told.spec.strategy or _Strategy()
+    if strategy.type == RECREATE:
+        return 0
+    rolling = strategy.rolling_update or _RollingUpdate()
+    surge = _part(rolling.max_surge, _replicas(told), math.ceil)
+    unavailable = _part(rolling.max_unavailable, _replicas(told), math.floor)
+    return 2 * surge + (unavailable if surge or unavailable else 1)
+
+
+def _part(of: int | str | None, replicas: int, rounded: Callable[[float], int]) -> int:
+    """As a Deployment's strategy has it; what can't be read counts as not said."""
+    if isinstance(of, int):
+        return of
+    percent = (of or "").removesuffix("%")
+    return rounded(replicas * (int(percent) if percent.isascii() and percent.isdigit() else USUAL_PERCENT) / 100)
+
+
 def _at_once(told: _ToldObject) -> int:
     """Of a Job; towards its end only as many as are still to succeed."""
     spec, status = told.spec, told.status
@@ -207,7 +250,7 @@ def _at_once(told: _ToldObject) -> int:
 
 
 KINDS = (
-    ToldKind(told_groups.DEPLOYMENTS, "apps", "v1", keeps="Deployment", replicas=_replicas),
+    ToldKind(told_groups.DEPLOYMENTS, "apps", "v1", keeps="Deployment", replicas=_replicas, ahead=_ahead),
     ToldKind(told_groups.STATEFUL_SETS, "apps", "v1", keeps="StatefulSet", replicas=_replicas),
     ToldKind(told_groups.JOBS, "batch", "v1", keeps="Job", replicas=_at_once),
     ToldKind(told_groups.ROLLOUTS, "argoproj.io", "v1alpha1", keeps="Rollout", replicas=_replicas),

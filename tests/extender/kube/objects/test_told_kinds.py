@@ -63,22 +63,43 @@ def test_each_kind_says_it_in_a_field_of_its_own(kind: str, spec: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("kind", "spec", "workload", "count"),
+    ("kind", "spec", "workload", "count", "ahead"),
     [
-        (told_groups.DEPLOYMENTS, {"replicas": 5}, "Deployment/train", 5),
-        (told_groups.DEPLOYMENTS, {}, "Deployment/train", 1),
-        (told_groups.DEPLOYMENTS, {"replicas": 10_001}, "Deployment/train", 10_000),
-        (told_groups.STATEFUL_SETS, {"replicas": 5}, "StatefulSet/train", 5),
-        (told_groups.ROLLOUTS, {"replicas": 5}, "Rollout/train", 5),
-        (told_groups.JOBS, {}, "Job/train", 1),
-        (told_groups.JOBS, {"parallelism": 5}, "Job/train", 5),
-        (told_groups.JOBS, {"parallelism": 5, "completions": 20}, "Job/train", 5),
-        (told_groups.JOBS, {"parallelism": 5, "completions": 3}, "Job/train", 3),
+        (told_groups.DEPLOYMENTS, {"replicas": 5}, "Deployment/train", 5, 5),
+        (told_groups.DEPLOYMENTS, {}, "Deployment/train", 1, 1),
+        (told_groups.DEPLOYMENTS, {"replicas": 10_001}, "Deployment/train", 10_000, 7_502),
+        (told_groups.STATEFUL_SETS, {"replicas": 5}, "StatefulSet/train", 5, 0),
+        (told_groups.ROLLOUTS, {"replicas": 5}, "Rollout/train", 5, 0),
+        (told_groups.JOBS, {}, "Job/train", 1, 0),
+        (told_groups.JOBS, {"parallelism": 5}, "Job/train", 5, 0),
+        (told_groups.JOBS, {"parallelism": 5, "completions": 20}, "Job/train", 5, 0),
+        (told_groups.JOBS, {"parallelism": 5, "completions": 3}, "Job/train", 3, 0),
     ],
 )  # fmt: skip
-def test_a_controller_says_how_many_pods_it_keeps_of_which_workload_and_group(kind, spec, workload, count):
-    kept = ToldReplicas(f"ns/{workload}", "ns/db", count, Demand(500, memory=1 << 30, memory_limit=None))
+def test_a_controller_says_how_many_pods_it_keeps_of_which_workload_and_group(kind, spec, workload, count, ahead):
+    demand = Demand(500, memory=1 << 30, memory_limit=None)
+    kept = ToldReplicas(f"ns/{workload}", "ns/db", count, demand, ahead=ahead)
     assert read(kind, {**spec, "template": TEMPLATE}) == ToldRow("ns/train", replicas=kept)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "ahead"),
+    [
+        ({}, 8),
+        ({"rollingUpdate": {"maxSurge": "30%", "maxUnavailable": "19%"}}, 7),
+        ({"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}, 2),
+        ({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}}, 2),
+        ({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}, 1),
+        ({"rollingUpdate": {"maxSurge": "100%"}}, 10),
+        ({"rollingUpdate": {"maxSurge": "many"}}, 8),
+        ({"type": "Recreate"}, 0),
+    ],
+)  # fmt: skip
+def test_a_deployment_says_how_many_new_pods_may_come_before_old_ones_have_ended(strategy, ahead):
+    spec = {"replicas": 10, "strategy": strategy, "template": TEMPLATE}
+    kept = read(told_groups.DEPLOYMENTS, spec).replicas
+    assert kept is not None
+    assert kept.ahead == ahead
 
 
 def test_a_job_keeps_as_many_as_are_still_to_succeed_and_none_once_it_has_ended():

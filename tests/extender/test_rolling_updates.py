@@ -1,0 +1,140 @@
+"""A rolling update replaces all of a group: it is planned whole once more, and those that are about to go are no kin that
+stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from extender.cluster import Cluster
+from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
+from numakin.placement.model.cpuset import NumaSet
+from numakin.placement.model.demand import Demand
+from numakin.placement.state.occupancy import Reservation
+from tests.clock import Clock
+from tests.extender.machines import pod
+from tests.extender.test_group_reservations import SETTLED_S, asked, other
+from tests.extender.told import reservations_of, tell
+
+OLD, NEW = "1111111111", "2222222222"
+CPU = 1000
+
+
+def replicas(name: str, template: str, count: int, *, first: int = 0, node: str = "") -> list[PodRow]:
+    """Of a Deployment of the group shop, each of one CPU."""
+    rows = [pod(f"{name}-{template}-{at}", cpu="1", memory="1Mi", node=node) for at in range(first, first + count)]
+    owner = OwnerRow("ReplicaSet", f"{name}-{template}")
+    phase = "Running" if node else "Pending"
+    return [replace(row, owner=owner, template_hash=template, phase=phase) for row in rows]
+
+
+def there(rows: Sequence[PodRow], numa_node: int) -> list[Reservation]:
+    """As their node reports them."""
+    home, demand = NumaSet.of((numa_node,)), Demand(CPU, memory=1 << 20, memory_limit=1 << 20)
+    return [Reservation(row.uid, row.uid, "default/shop", home, demand, workload=row.workload) for row in rows]
+
+
+def kept(cluster: Cluster, name: str, count: int, ahead: int) -> None:
+    replicas = ToldReplicas(f"default/Deployment/{name}", "default/shop", count, Demand(CPU), ahead=ahead)
+    cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow(f"default/{name}", replicas=replicas),)))
+
+
+def came(cluster: Cluster, *rows: PodRow) -> set[tuple[str, str]]:
+    """They are created, planned, scored and bound: their nodes and NUMA nodes."""
+    cluster.apply_pods(Changes(rows=rows))
+    cluster.reserve()
+    homes = set()
+    for row in rows:
+        node = asked(cluster, row)
+        cluster.apply_pods(Changes(rows=(replace(row, node=node),)))
+        homes.add((node, reservations_of(cluster, node)[row.uid]))
+    return homes
+
+
+@pytest.fixture
+def shop(cluster: Cluster, clock: Clock) -> Cluster:
+    """Four pods on NUMA node 0 of a, which has two CPUs left; NUMA node 1 of a is full, and b has 5 and 8 left."""
+    old = replicas("web", OLD, 4, node="a")
+    tell(cluster, "a", other(1, 8000), other(0, 2000), *there(old, 0))
+    tell(cluster, "b", other(1, 3000))
+    cluster.apply_pods(Changes(rows=tuple(old)))
+    clock.now += SETTLED_S
+    cluster.received("a"), cluster.received("b")
+    return cluster
+
+
+class TestADeployment:
+    def test_it_stays_where_there_is_room_for_all_that_may_come_before_the_others_have_ended(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=2)
+        assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+
+    def test_it_goes_as_a_whole_to_where_it_fits_where_there_is_not(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=3)
+        assert came(shop, *replicas("web", NEW, 1)) == {("b", "1")}
+        (leaving,) = replicas("web", OLD, 1, node="a")
+        shop.apply_pods(Changes(gone=(leaving.uid,)))
+        assert came(shop, *replicas("web", NEW, 3, first=1)) == {("b", "1")}
+
+    def test_it_stays_by_and_by_where_it_fits_nowhere_else(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=3)
+        tell(shop, "b", other(0, 5000), other(1, 5000), generation=2)
+        assert came(shop, *replicas("web", NEW, 2)) == {("a", "0")}
+
+    def test_what_it_comes_back_to_is_not_given_to_another_group(self, shop: Cluster):
+        """Of both the first pods are there; who has begun goes on first."""
+        kept(shop, "web", 4, ahead=2)
+        assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+        stranger = pod("stranger", group="other", cpu="1", memory="1Mi")
+        strangers = [replace(stranger, uid=f"other-{at}", name=f"other-{at}") for at in range(2)]
+        assert came(shop, *strangers).isdisjoint({("a", "0")})
+
+    def test_after_it_is_undone_it_is_where_those_are_that_stay(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=3)
+        new = replicas("web", NEW, 2)
+        assert came(shop, *new) == {("b", "1")}
+        shop.apply_pods(Changes(gone=(f"web-{OLD}-0", f"web-{OLD}-1")))
+        assert came(shop, *replicas("web", OLD, 2, first=4)) == {("a", "0")}
+
+    def test_a_pod_that_comes_before_a_plan_has_counted_it_waits_for_that(self, shop: Cluster):
+        (new,) = replicas("web", NEW, 1)
+        shop.apply_pods(Changes(rows=(new,)))
+        assert shop.plan_is_due(new.uid)
+        shop.reserve()
+        assert not shop.plan_is_due(new.uid)
+
+    def test_a_pod_of_the_same_template_waits_for_none(self, shop: Cluster):
+        (more,) = replicas("web", OLD, 1, first=4)
+        shop.apply_pods(Changes(rows=(more,)))
+        assert not shop.plan_is_due(more.uid)
+
+
+def test_of_two_deployments_the_one_that_is_updated_stays_beside_the_other(shop: Cluster):
+    """Though b has room for all of it, and a does not for all that may come before the others have ended."""
+    stays = replicas("db", OLD, 2, node="a")
+    old = replicas("web", OLD, 4, node="a")
+    tell(shop, "a", other(1, 8000), other(0, 1000), *there([*old, *stays], 0), generation=2)
+    shop.apply_pods(Changes(rows=tuple(stays)))
+    kept(shop, "web", 4, ahead=3)
+    assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+
+
+def test_a_stateful_sets_pod_comes_back_to_where_the_one_before_it_was(cluster: Cluster, clock: Clock):
+    """Its place is the only room there."""
+    owner = OwnerRow("StatefulSet", "db")
+
+    def member(at: int, template: str, node: str = "") -> PodRow:
+        row = pod(f"db-{at}-{template}", cpu="1", memory="1Mi", node=node)
+        phase = "Running" if node else "Pending"
+        return replace(row, name=f"db-{at}", owner=owner, labels={"controller-revision-hash": template}, phase=phase)
+
+    old = [member(at, OLD, "a") for at in range(4)]
+    tell(cluster, "a", other(1, 8000), other(0, 4000), *there(old[:3], 0))
+    tell(cluster, "b")
+    cluster.apply_pods(Changes(rows=tuple(old[:3])))
+    clock.now += SETTLED_S
+    cluster.received("a"), cluster.received("b")
+    assert came(cluster, member(3, NEW)) == {("a", "0")}
