@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.cluster.load import Instance, locality
 from benchmarks.cluster.nodes.population import NodeSpec, population
-from benchmarks.groups import apart, best, by_hand, drawn, play
+from benchmarks.groups import apart, best, by_hand, drawn, play, update
 
 Cluster = tuple[list[NodeSpec], list[Instance]]
 
@@ -66,3 +66,8 @@ def test_replicas_that_are_kept_apart_are_and_the_pieces_are_nearly_as_whole_as_
         there = Counter((pod.workload, nodes[pod] if by is play.Apart.HOST else zones[nodes[pod]]) for pod in pods)
         assert max(there.values()) == (1 if by is play.Apart.HOST else 2)
     assert mean_locality(groups, ours) >= 0.9 * mean_locality(groups, known)
+
+
+def test_after_an_update_of_all_at_once_no_group_is_cut_that_fits():
+    found = update.told(3, 0.3, 1, update.Pace(), 1)
+    assert (found.before.fitting, found.after.fitting, found.pending) == (0, 0, 0)
