@@ -281,8 +281,8 @@ def groups(draw: st.DrawFn) -> list[Object]:
 @settings(max_examples=60, deadline=None)
 @given(
     pods=groups(),
-    zoned=st.lists(st.sampled_from(["x", "y", "z", None]), min_size=6, max_size=6),
-    full=st.sets(st.sampled_from("abcdef"), max_size=3),
+    zoned=st.just([*ZONES.values()]) | st.lists(st.sampled_from(["x", "y", "z", None]), min_size=6, max_size=6),
+    full=st.sampled_from(["", "cf", "cf"]) | st.sets(st.sampled_from("abcdef"), max_size=3),
 )
 def test_each_is_planned_where_kube_scheduler_lets_it_go_in_its_turn(pods, zoned, full):
     clock = Clock()
