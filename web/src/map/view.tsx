@@ -5,6 +5,7 @@ import { plural } from "../format";
 import type { Overview } from "../live";
 import { NAMESPACE } from "../namespace";
 import { ReachLegend } from "../parts/reach";
+import { Waiting } from "../parts/waiting";
 import { go, type Route } from "../route";
 import type { GroupStory, Rooms } from "../types";
 import { Field } from "./field";
@@ -71,7 +72,7 @@ export function MapView({ overview, route }: { overview: Overview; route: Route 
         ))}
         {rooms && <Lines lines={rooms.lines} shown={shown} focus={focus} lit={lit} rooms={rooms.nodes} area={area} />}
       </div>
-      {!names.length && <Empty filter={route.filter} />}
+      {!names.length && (route.filter && !group.value && !group.error ? <Waiting error="" /> : <Empty filter={route.filter} />)}
       {elsewhere > 0 && <p class="note">{plural(elsewhere, "line")} to pods on nodes that are not shown here.</p>}
       {rooms && rooms.lines_known > rooms.lines.length && <p class="note">The {rooms.lines.length} heaviest of {plural(rooms.lines_known, "line")} are shown.</p>}
     </>
