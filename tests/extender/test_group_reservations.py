@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from extender.cluster import Cluster
-from extender.scoring.group_holds import GROWS_S
 from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
 from extender.settings import Settings
 from extender.state.columns.free_room import NumaPlace
@@ -30,9 +29,8 @@ from tests import examples
 from tests.clock import Clock
 from tests.extender.machines import TAINTED, pod
 from tests.extender.running import machine, reservation
-from tests.extender.told import reservations_of, tell
+from tests.extender.told import SETTLED_S, asked, other, reservations_of, tell
 
-SETTLED_S = GROWS_S + 1
 HOLD_S = 60.0
 
 
@@ -52,14 +50,6 @@ def created(cluster: Cluster, clock: Clock, *rows: PodRow) -> None:
     cluster.reserve()
 
 
-def asked(cluster: Cluster, row: PodRow, *names: str) -> str:
-    """The node that leads."""
-    want = cluster.wanted(row)
-    assert want is not None
-    result = {scored.node: scored.score for scored in cluster.score(want, names or ("a", "b")).rows}
-    return max(result, key=result.__getitem__) if any(result.values()) else ""
-
-
 def held(cluster: Cluster, node: str) -> dict[str, str]:
     """By group, the NUMA nodes where something is held, with its millicores."""
     view = cluster.view(node)
@@ -69,11 +59,6 @@ def held(cluster: Cluster, node: str) -> dict[str, str]:
         for group, there in view.held.items()
         if there
     }
-
-
-def other(numa_node: int, milli: int) -> Reservation:
-    """Of who has not opted in."""
-    return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(milli))
 
 
 @pytest.fixture

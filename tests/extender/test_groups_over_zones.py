@@ -21,13 +21,10 @@ from extender.settings import Settings
 from extender.state.node_domains import ZONE
 from extender.state.pod_terms import HOST
 from extender.state.pods import Changes, PodRow
-from numakin.placement.model.cpuset import NumaSet
-from numakin.placement.model.demand import Demand
-from numakin.placement.state.occupancy import Reservation
 from tests.clock import Clock
 from tests.extender import pod_rules
 from tests.extender.pod_rules import Object
-from tests.extender.told import tell
+from tests.extender.told import other, tell
 
 ZONES = {"a": "x", "b": "y", "c": "z", "d": "x", "e": "y", "f": "z"}
 """By node."""
@@ -106,10 +103,6 @@ def asked(cluster: Cluster, pod: Object, *names: str) -> str:
 def together(places: Mapping[str, Any]) -> list[list[str]]:
     """The pods of each place."""
     return sorted(sorted(pod for pod, at in places.items() if at == place) for place in {*places.values()})
-
-
-def other(numa_node: int, milli: int) -> Reservation:
-    return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(milli))
 
 
 @pytest.fixture

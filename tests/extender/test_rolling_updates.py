@@ -17,8 +17,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.state.occupancy import Reservation
 from tests.clock import Clock
 from tests.extender.machines import pod
-from tests.extender.test_group_reservations import SETTLED_S, asked, other
-from tests.extender.told import reservations_of, tell
+from tests.extender.told import SETTLED_S, asked, other, reservations_of, tell
 
 OLD, NEW = "1111111111", "2222222222"
 CPU = 1000

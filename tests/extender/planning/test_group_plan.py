@@ -29,7 +29,7 @@ from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests.extender.machines import pod
 from tests.extender.running import GIB, machine, reservation
 from tests.extender.scoring.replicas import replica
-from tests.extender.told import tell
+from tests.extender.told import other, tell
 
 A, B, C, D = (f"default/Deployment/{name}" for name in "abcd")
 E = "default/Deployment/e"
@@ -44,11 +44,6 @@ FOUR = [Workload(name, HALF, 1) for name in (A, B, C, D)]
 
 def view(name: str, *slots: Reservation) -> NodeView:
     return NodeView(name, "s", "1", machine(), Occupancy(reservations={slot.key: slot for slot in slots}))
-
-
-def other(numa_node: int, milli: int) -> Reservation:
-    """Somebody who has not opted in."""
-    return Reservation(f"id-{numa_node}", "other", "", NumaSet.of((numa_node,)), Demand(cpu_milli=milli))
 
 
 def at(plan: GroupPlan) -> dict[str, list[NumaPlace]]:
