@@ -87,7 +87,7 @@ class BindingLedger:
     ) -> None:
         self._nodes, self._history, self._refused, self._faults = nodes, history, refused, faults
         self._clock, self._hold_s = clock, hold_s
-        self._departed, self._lag = Departed(), BriefWait()
+        self._departed, self._lag, self._plan = Departed(), BriefWait(), BriefWait()
         self._splits = Splits(nodes, history, self.predicted)
         self.rows: dict[str, PodRow] = {}
         self.listed = False
@@ -139,14 +139,18 @@ class BindingLedger:
             self._given_up(pod, whole_gang=True)
 
     def wait_for(self, want: Wanted, longest_s: float) -> None:
-        """A moment, for the watch to show the pod, and who is bound by now. Not under the cluster's lock."""
+        """A moment, for the watch to show the pod, and who is bound by now, and for a plan that is due: one answer at
+        most waits for each plan in vain. Not under the cluster's lock.
+        """
+        until = self._clock() + longest_s
         self._lag.until(lambda: self._shown(want), longest_s)
+        self._plan.until(lambda: not self.awaits_plan(want.pod.uid), until - self._clock())
 
     def _shown(self, want: Wanted) -> bool:
-        """Whether the watch has shown the pod, a plan that is due has counted it, and, for one that may be refused a
-        node, the watch has shown all pods that filter left one node to: their room is held only once they are bound.
+        """Whether the watch has shown the pod and, for one that may be refused a node, all pods that filter left one
+        node to: their room is held only once they are bound.
         """
-        if not self.knows(want.pod) or self.awaits_plan(want.pod.uid):
+        if not self.knows(want.pod):
             return False
         now = self._clock()
         return not want.strict or not any(until > now for uid, until in [*self._passing.items()] if uid != want.pod.uid)
@@ -166,7 +170,7 @@ class BindingLedger:
     def planned(self, uids: Collection[str]) -> None:
         """A plan has counted these pods, all that waited."""
         self._planned = uids
-        self._lag.news()
+        self._plan.news()
 
     def pending(self, node: str) -> list[Nomination]:
         """Again the nominations for pods that are bound to the node and that its enforcer has not shown yet."""

@@ -105,6 +105,15 @@ class TestADeployment:
         shop.reserve()
         assert not shop.plan_is_due(new.uid)
 
+    def test_while_plans_take_long_one_answer_alone_waits_for_each(self, shop: Cluster):
+        first, second = replicas("web", NEW, 2)
+        for row, longest_s in ((first, 0.01), (second, 3600.0)):
+            shop.apply_pods(Changes(rows=(row,)))
+            want = shop.wanted(row)
+            assert want is not None
+            shop._ledger.wait_for(want, longest_s)
+        assert shop.plan_is_due(second.uid)
+
     def test_a_pod_of_the_same_template_waits_for_none(self, shop: Cluster):
         (more,) = replicas("web", OLD, 1, first=4)
         shop.apply_pods(Changes(rows=(more,)))
