@@ -137,6 +137,14 @@ class GroupHolds:
         known = self._groups.get(group)
         return known.homes if known is not None else frozenset()
 
+    def together(self, group: str) -> bool:
+        """Whether all that is planned of the group is on one NUMA node, those included that are not created yet."""
+        known = self._groups.get(group)
+        if known is None:
+            return False
+        waiting = {self._pods[uid].place for uid in chain.from_iterable(known.uids.values())}
+        return len(waiting.union(*known.to_come.values())) == 1
+
     def yielding_to(self, group: str, priority: int) -> set[str]:
         """The groups whose holds do not count for a pod of this group, with this priority: its own, and those of lower
         priority.

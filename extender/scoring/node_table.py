@@ -155,7 +155,7 @@ class NodeTable:
 
     def _planned(self, nodes: Sequence[str], want: Wanted) -> tuple[Kins, str | None]:
         """And the node with that slot. Of a group of which priorities or traffic are known, none is planned by its size
-        alone.
+        alone, but where it is updated, as its kin are about to go, and one NUMA node is to have all of it.
         """
         spec = self.spec(want.pod, want.group)
         members = self.uids_of(want.group) if spec.priorities else ()
@@ -166,7 +166,8 @@ class NodeTable:
         if (promised := self.group_holds.promised(want.pod.uid)) is not None:
             return on_nodes.planned(promised.node, promised.numa_node), promised.node
         known = spec.priorities or self.known.peers.get(want.pod.workload)
-        place = None if known else self._open_place(want.pod.uid, nodes)
+        updated = self.to_come.templates.replaces(want.pod.workload) and self.group_holds.together(want.group)
+        place = self._open_place(want.pod.uid, nodes) if updated or not known else None
         if place is not None and on_nodes.near and place.node not in on_nodes.near:
             foreseen = self.group_holds.foreseen(want.group).issuperset(on_nodes.near)
             place = place if foreseen else None  # else its kin went elsewhere since it was planned

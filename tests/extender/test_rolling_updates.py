@@ -12,6 +12,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
+from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.state.occupancy import Reservation
@@ -21,6 +22,7 @@ from tests.extender.told import SETTLED_S, asked, other, reservations_of, tell
 
 OLD, NEW = "1111111111", "2222222222"
 CPU = 1000
+WEB, DB = "default/Deployment/web", "default/Deployment/db"
 
 
 def replicas(name: str, template: str, count: int, *, first: int = 0, node: str = "") -> list[PodRow]:
@@ -54,9 +56,11 @@ def came(cluster: Cluster, *rows: PodRow) -> set[tuple[str, str]]:
     return homes
 
 
-@pytest.fixture
-def shop(cluster: Cluster, clock: Clock) -> Cluster:
+@pytest.fixture(params=[False, True], ids=["by annotation", "traffic known"])
+def shop(cluster: Cluster, clock: Clock, request: pytest.FixtureRequest) -> Cluster:
     """Four pods on NUMA node 0 of a, which has two CPUs left; NUMA node 1 of a is full, and b has 5 and 8 left."""
+    if request.param:
+        cluster.learned(ClusterTraffic(peers={WEB: {WEB: 5.0, DB: 1.0}, DB: {WEB: 1.0}}))
     old = replicas("web", OLD, 4, node="a")
     tell(cluster, "a", other(1, 8000), other(0, 2000), *there(old, 0))
     tell(cluster, "b", other(1, 3000))
@@ -128,6 +132,19 @@ def test_of_two_deployments_the_one_that_is_updated_stays_beside_the_other(shop:
     shop.apply_pods(Changes(rows=tuple(stays)))
     kept(shop, "web", 4, ahead=3)
     assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+
+
+def test_one_that_no_numa_node_holds_is_where_its_traffic_is(cluster: Cluster, clock: Clock):
+    """b has room for all of it."""
+    cluster.learned(ClusterTraffic(peers={WEB: {WEB: 5.0}}))
+    old = replicas("web", OLD, 12, node="a")
+    tell(cluster, "a", *there(old[:8], 0), *there(old[8:], 1))
+    tell(cluster, "b")
+    cluster.apply_pods(Changes(rows=tuple(old)))
+    clock.now += SETTLED_S
+    cluster.received("a"), cluster.received("b")
+    kept(cluster, "web", 12, ahead=6)
+    assert came(cluster, *replicas("web", NEW, 3)) == {("a", "1")}
 
 
 def test_a_stateful_sets_pod_comes_back_to_where_the_one_before_it_was(cluster: Cluster, clock: Clock):

@@ -1,0 +1,35 @@
+"""What is planned for a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from extender.scoring.group_holds import GroupHolds
+from extender.state.columns.free_room import NumaPlace
+from numakin.placement.model.demand import Demand
+
+HERE, BESIDE, AWAY = NumaPlace("a", 0), NumaPlace("a", 1), NumaPlace("b", 0)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "to_come", "together"),
+    [
+        ([HERE, HERE], [HERE], True),
+        ([HERE], [], True),
+        ([], [HERE], True),
+        ([HERE, BESIDE], [], False),
+        ([HERE], [AWAY], False),
+        ([], [], False),
+    ],
+)
+def test_a_group_is_planned_together_where_one_numa_node_is_to_have_all_that_comes(
+    waiting: Sequence[NumaPlace], to_come: Sequence[NumaPlace], *, together: bool
+) -> None:
+    holds, places = GroupHolds(), {f"web-{at}": place for at, place in enumerate(waiting)}
+    assert not holds.together("shop"), "of which nothing is known"
+    holds.moving({"shop": 1}, {"shop": 1}, now=0.0, lasts_s=60.0)
+    demands = dict.fromkeys(places, Demand(1000))
+    holds.plan({"shop": places}, demands, {}, to_come={"shop": {"default/Deployment/web": to_come}})
+    assert holds.together("shop") is together
