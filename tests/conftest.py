@@ -28,6 +28,10 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix, "bytecode")))
     sys.dont_write_bytecode = False
 
+for size in ("COLUMNS", "LINES"):
+    os.environ.pop(size, None)
+"""Of no terminal that is there: readline, which pytest imports, leaves them to the processes that pytest starts."""
+
 settings.register_profile("any machine", deadline=None)
 settings.register_profile(examples.FEWER, deadline=None, max_examples=examples.ALL // 4)
 settings.load_profile("any machine")

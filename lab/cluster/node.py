@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Node:
         self.runtime = Runtime(folder / "nri.sock")
         self.enforcer: Process | None = None
         self._sandboxes: dict[str, Pod] = {}
+        self._workers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
 
     @property
@@ -73,16 +75,16 @@ class Node:
     def run(self, pod: dict[str, Any]) -> None:
         """What a kubelet does with a pod that was bound to its node. Its init containers have ended at once."""
         meta = pod["metadata"]
-        with self._lock:
+        with self._worker(meta["uid"]):
             if meta["uid"] in self._sandboxes:
                 return
             sandbox = self._sandboxes[meta["uid"]] = self.runtime.run_pod(
                 meta["name"], meta["namespace"], meta["uid"], meta.get("annotations"), meta.get("labels"),
                 **of_sandbox(pod["spec"]),
             )  # fmt: skip
-        time.sleep(SANDBOX_S)
-        for container in pod["spec"]["containers"]:
-            self.runtime.run_container(sandbox, container["name"], **of_container(pod["spec"], container))
+            time.sleep(SANDBOX_S)
+            for container in pod["spec"]["containers"]:
+                self.runtime.run_container(sandbox, container["name"], **of_container(pod["spec"], container))
 
     def restart_containers(self, uid: str) -> None:
         """As a kubelet does after they have crashed."""
@@ -97,10 +99,15 @@ class Node:
 
     def end(self, uid: str) -> None:
         """Stops and removes a pod's containers and its sandbox, if there is one."""
-        with self._lock:
+        with self._worker(uid):
             sandbox = self._sandboxes.pop(uid, None)
-        if sandbox is not None:
-            self.runtime.remove_pod(sandbox)
+            if sandbox is not None:
+                self.runtime.remove_pod(sandbox)
+
+    def _worker(self, uid: str) -> threading.Lock:
+        """A kubelet does one thing with a pod after the other."""
+        with self._lock:
+            return self._workers[uid]
 
     def where(self, uid: str) -> NumaSet:
         """The NUMA nodes on which a pod's containers may run, by the runtime's records."""

@@ -30,7 +30,8 @@ def test_the_enforcer_has_powers_by_name_and_no_api_rights(objects):
 def test_the_enforcer_mounts_four_folders_of_the_node(objects):
     spec = one(objects, "DaemonSet", "numakin-enforcer")["spec"]["template"]["spec"]
     paths = {each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each}
-    runtime = "/run/containerd" if "--mode=bypass" in spec["containers"][0]["args"] else "/var/run/nri"
+    (cri,) = [option for option in spec["containers"][0]["args"] if option.startswith("--cri-socket=")] or [""]
+    runtime = str(Path(cri.removeprefix("--cri-socket=")).parent) if cri else "/var/run/nri"
     assert paths == {runtime, "/run/numakin", "/sys/fs/cgroup", "/var/lib/kubelet/pod-resources"}
     mounts = {each["mountPath"]: each.get("readOnly", False) for each in spec["containers"][0]["volumeMounts"]}
     assert mounts["/var/lib/kubelet/pod-resources"]
