@@ -50,18 +50,15 @@ def test_what_is_asked_for_is_shown_though_the_cluster_changes_faster_than_it_is
 
 def test_a_group_that_is_still_asked_for_is_not_said_to_have_no_pods(extender: Extender, page: Page) -> None:
     extender.enforcer("n1").report(machine(), reservation("a", "0"))
-    asked: list[Route] = []
 
-    def hold(route: Route) -> None:
-        asked.append(route)
+    def hold(_route: Route) -> None:
+        """Until it is let go on."""
 
     page.route("**/api/v1/group?*", hold)
     page.goto(f"http://{extender.web_address}/#view=map&filter=default/shop")
     expect(page.get_by_text("Asking…")).to_be_visible()
     expect(page.get_by_text("No pod of this group")).to_have_count(0)
-    page.unroute("**/api/v1/group?*", hold)
-    for route in asked:
-        route.continue_()
+    page.unroute("**/api/v1/group?*", hold)  # which lets go on what is held
     expect(page.get_by_role("region", name="Node n1")).to_be_visible()
 
 
