@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from extender.planning.packing import LEAST
+from extender.planning.group_packing import LEAST
 from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.free_room import FreeRoom, NumaPlace

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from extender.planning.packing import Pod
+from extender.planning.coming import Pod
 from extender.scoring.node_table import NodeTable
 from extender.state.columns.free_room import NumaPlace
 from extender.state.pods import PodRow

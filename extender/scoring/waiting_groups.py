@@ -12,8 +12,10 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from extender.planning.allowed import AllowedNodes
+from extender.planning.coming import Coming, Pod
+from extender.planning.group_packing import Pulls
 from extender.planning.group_planner import Plans
-from extender.planning.packing import Coming, Pod, Pulls, pack
+from extender.planning.packing import pack
 from extender.planning.pieces import Cell, Piece, Placeable, in_turn, into_cells, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.renewals import Renewal, renewal_of

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from extender.planning.coming import Coming, Pod
 from extender.planning.group_plan import Vacancy
-from extender.planning.packing import Coming, Pod, pack
+from extender.planning.packing import pack
 from extender.state.admission import NodeSet
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_domains import NodeDomains, label_keys
