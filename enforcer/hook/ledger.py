@@ -414,7 +414,8 @@ class Ledger:
     def undone(self, container: str, named: CpusAndMems) -> list[nri.ContainerUpdate]:
         """The update that gives back what is our work of another owner's container, whose cgroup names this."""
         left = self.left.get(container, Grant(""))
-        narrowed, bound = bool(left.within) and named[0] == left.cpus, bool(left.mems) and named[1] == left.mems
+        narrowed = bool(left.within) and named[0] == left.cpus
+        bound = bool(left.mems) and named[1] == left.mems and not self.machine.mems <= named[1]
         if not (narrowed or bound):
             self.left.pop(container, None)
             return []

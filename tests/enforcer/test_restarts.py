@@ -20,7 +20,7 @@ from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.changing import without
 from tests.enforcer.hook.world import limited, of_pod, two_numa_nodes
 from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
-from tests.machines import NO_NUMA
+from tests.machines import NO_NUMA, machine
 
 
 @pytest.fixture
@@ -273,6 +273,16 @@ def test_containers_that_are_placed_one_by_one_are_found_each_at_its_place(node:
     assert node.agent.occupancy.reservations == before.reservations
 
 
+def stays_over_a_restart_though_its_namespace_may_ask_for_nothing(node: Restarting) -> None:
+    before, cgroups = node.agent.occupancy, dict(node.cgroups)
+    node.agent.limited({"shop": Quota(keys=frozenset())})
+    node.recorder.write()
+    node.kill()
+    node.start()
+    assert node.cgroups == cgroups
+    assert node.agent.occupancy.allocations == before.allocations
+
+
 def test_containers_that_were_placed_one_by_one_stay_though_their_namespace_may_not_ask_for_that_any_more(
     node: Restarting,
 ) -> None:
@@ -281,27 +291,16 @@ def test_containers_that_were_placed_one_by_one_stay_though_their_namespace_may_
         made = container(f"apart-{name}", 5)
         made.name, made.pod_sandbox_id = name, apart.id
         node.create(apart, made)
-    before, cgroups = node.agent.occupancy, dict(node.cgroups)
+    before = node.agent.occupancy
     assert before.reservations.keys() == {"uid-apart", "uid-apart/two"}
-    node.agent.limited({"shop": Quota(keys=frozenset())})
-    node.recorder.write()
-    node.kill()
-    node.start()
-    assert node.cgroups == cgroups
+    stays_over_a_restart_though_its_namespace_may_ask_for_nothing(node)
     assert node.agent.occupancy.reservations == before.reservations
-    assert node.agent.occupancy.allocations == before.allocations
 
 
 @pytest.mark.parametrize("wish", [{"cpus": "shared-stable"}, {"cpus": "exclusive"}, {"memory": "bind"}], ids=str)
 def test_what_runs_keeps_what_its_namespace_may_not_ask_for_any_more(node: Restarting, wish: dict[str, str]) -> None:
     node.create(pod("before", group="web", **wish), container("before", 2))
-    before, cgroups = node.agent.occupancy, dict(node.cgroups)
-    node.agent.limited({"shop": Quota(keys=frozenset())})
-    node.recorder.write()
-    node.kill()
-    node.start()
-    assert node.cgroups == cgroups
-    assert node.agent.occupancy.allocations == before.allocations
+    stays_over_a_restart_though_its_namespace_may_ask_for_nothing(node)
 
 
 def test_a_container_that_came_meanwhile_is_aligned_by_itself_where_its_pod_does_not_fit_together(
@@ -480,6 +479,15 @@ def test_memory_that_we_have_bound_is_open_for_another_owner_though_the_answer_w
             node.start(joined=False)
         node.synchronize(lost=lost)
     assert (node.cpus("a"), node.mems("a")) == (CpuSet.parse("4-7"), node.machine.all_mems)
+    assert not node.synchronize()
+
+
+def test_where_all_memory_is_on_one_numa_node_there_is_none_to_give_back(tmp_path: Path) -> None:
+    node = Restarting(machine("one NUMA node", ["0-7"], [16]), tmp_path)
+    sandbox, mine = pod("a", group="web", memory="bind"), container("a")
+    node.create(sandbox, mine)
+    node.apply(node.heard.update_container(sandbox, mine, nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7"))))
+    node.cgroups[path_of("a")] = CpuSet.parse("4-7"), node.cgroups[path_of("a")][1]
     assert not node.synchronize()
 
 
