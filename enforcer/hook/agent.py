@@ -321,8 +321,11 @@ class Agent:
         return claim_on_stranger(ledger.machine, ledger.occupancy, now, ledger.past.exclusive)
 
     def taken_over(self, pod: nri.PodSandbox, container: nri.Container, claim: pods.Claim) -> list[nri.ContainerUpdate]:
-        """Another owner has written the cpuset that the container has now: we yield for it."""
-        opened = [] if claim.mems else self.ledger.memory_back(container.id)
+        """Another owner has written the cpuset that the container has now: we yield for it. It gets all memory back,
+        unless that owner says which: nobody would open it then.
+        """
+        bound = NumaSet() if claim.mems else self.ledger.bound_memory(container)
+        opened = [pods.update(container.id, CpuSet(), self.ledger.machine.all_mems)] if bound else []
         self.ledger.yield_to(pod, container, claim)
         return [*opened, *self.ledger.settle()]
 

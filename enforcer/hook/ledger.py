@@ -397,11 +397,9 @@ class Ledger:
         held, everything = self.occupancy.allocations.get(container.id), self.machine.all_cpus
         if held is None or held.externally_managed or held.reservation == container.id:
             return
-        limit, now = self.within.get(container.id, CpuSet()), self.node.cpuset_now(container.linux.cgroups_path)
+        limit = self.within.get(container.id, CpuSet())
         stays = bool(limit) and claim.cpuset & everything == limit & everything
-        due = self.mems_due(container.id, container.linux.cgroups_path, now[1]) if now is not None else NumaSet()
-        bound = held.mems or (now[1] if now is not None and due else NumaSet())
-        ours = held.cpus if stays else CpuSet(), NumaSet() if claim.mems else bound
+        ours = held.cpus if stays else CpuSet(), NumaSet() if claim.mems else self.bound_memory(container)
         if any(ours):
             self.left[container.id] = Grant(held.pod, cpus=ours[0], mems=ours[1], within=limit if stays else CpuSet())
 
@@ -482,17 +480,13 @@ class Ledger:
         above = self.node.widest_cpuset(cgroups_path)
         return above is not None and above[1] <= named
 
-    def memory_back(self, container: str) -> list[nri.ContainerUpdate]:
-        """All of it, for one whose CPUs another owner takes over: nobody would open it then. Where we have bound it, or
-        have opened it and its cgroup has not got that yet.
-        """
-        held, resident = self.occupancy.allocations.get(container), self.residents.now().get(container)
-        if held is None:
-            return []
-        path = resident.cgroups_path if resident is not None else ""
-        now = self.node.cpuset_now(path) if path else None
-        bound = held.mems or (now is not None and self.mems_due(container, path, now[1]))
-        return [pods.update(container, CpuSet(), self.machine.all_mems)] if bound else []
+    def bound_memory(self, container: nri.Container) -> NumaSet:
+        """What we have bound its memory to; or had, where we have opened it and its cgroup has not got that yet."""
+        held, path = self.occupancy.allocations.get(container.id), container.linux.cgroups_path
+        if held is None or held.mems:
+            return held.mems if held is not None else NumaSet()
+        now = self.node.cpuset_now(path)
+        return now[1] if now is not None and self.mems_due(container.id, path, now[1]) else NumaSet()
 
     def updates_since(self, before: Occupancy) -> list[nri.ContainerUpdate]:
         """Updates for containers of then whose allocation is another now. What became open is named in full: an empty
