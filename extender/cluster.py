@@ -341,11 +341,6 @@ class Cluster:
         stale = [group for group, plan in found.plans.items() if not self.promises.stands(group, plan.basis)]
         return found.without(stale) if stale else found
 
-    def plan_is_due(self, uid: str) -> bool:
-        """Whether the answer about the pod is to wait for a plan."""
-        with self._lock:
-            return self._ledger.awaits_plan(uid)
-
     def forgotten(self, node: str) -> bool:
         """Whether the API server has the node, and nothing is known that its enforcer reported."""
         with self._lock:

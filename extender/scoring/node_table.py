@@ -166,8 +166,7 @@ class NodeTable:
         if (promised := self.group_holds.promised(want.pod.uid)) is not None:
             return on_nodes.planned(promised.node, promised.numa_node), promised.node
         known = spec.priorities or self.known.peers.get(want.pod.workload)
-        updated = self.to_come.templates.replaces(want.pod.workload) and self.group_holds.together(want.group)
-        place = self._open_place(want.pod.uid, nodes) if updated or not known else None
+        place = self._open_place(want.pod.uid, nodes) if not known or self._updated_together(want) else None
         if place is not None and on_nodes.near and place.node not in on_nodes.near:
             foreseen = self.group_holds.foreseen(want.group).issuperset(on_nodes.near)
             place = place if foreseen else None  # else its kin went elsewhere since it was planned
@@ -180,6 +179,9 @@ class NodeTable:
                 on_nodes = Kins(replace(on_nodes.no_kin, devices=awaited))
             return on_nodes, None
         return on_nodes.planned(place.node, place.numa_node), place.node
+
+    def _updated_together(self, want: Wanted) -> bool:
+        return self.to_come.templates.replaces(want.pod.workload) and self.group_holds.together(want.group)
 
     def _at_home(self, group: str, node: str) -> bool:
         """Whether the group's members on the node, if there are any, are where its plan knew or wanted some."""

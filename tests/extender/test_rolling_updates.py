@@ -105,9 +105,9 @@ class TestADeployment:
     def test_a_pod_that_comes_before_a_plan_has_counted_it_waits_for_that(self, shop: Cluster):
         (new,) = replicas("web", NEW, 1)
         shop.apply_pods(Changes(rows=(new,)))
-        assert shop.plan_is_due(new.uid)
+        assert shop._ledger.awaits_plan(new.uid)
         shop.reserve()
-        assert not shop.plan_is_due(new.uid)
+        assert not shop._ledger.awaits_plan(new.uid)
 
     def test_while_plans_take_long_one_answer_alone_waits_for_each(self, shop: Cluster):
         first, second = replicas("web", NEW, 2)
@@ -116,12 +116,12 @@ class TestADeployment:
             want = shop.wanted(row)
             assert want is not None
             shop._ledger.wait_for(want, longest_s)
-        assert shop.plan_is_due(second.uid)
+        assert shop._ledger.awaits_plan(second.uid)
 
     def test_a_pod_of_the_same_template_waits_for_none(self, shop: Cluster):
         (more,) = replicas("web", OLD, 1, first=4)
         shop.apply_pods(Changes(rows=(more,)))
-        assert not shop.plan_is_due(more.uid)
+        assert not shop._ledger.awaits_plan(more.uid)
 
 
 def test_of_two_deployments_the_one_that_is_updated_stays_beside_the_other(shop: Cluster):

@@ -29,6 +29,6 @@ class Told:
 
 def ask(*words: str, stdin: str | None = None, **environment: str) -> Told:
     """`kubectl numakin WORDS`, without a terminal and with nothing of this machine's Kubernetes."""
-    clean = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "COLUMNS")}
+    clean = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     done = forked.run("kubectl-numakin", words, clean | {"HOME": "/nonexistent"} | environment, stdin or "")
     return Told(done.returncode, done.stdout, done.stderr)
