@@ -205,7 +205,7 @@ class Updated:
     def _scheduled(self, most: int) -> None:
         for _ in range(min(most, len(self._queue))):
             replica = self._queue.popleft()
-            if self.played.cluster.plan_is_due(row(replica).uid):
+            if self.played.cluster._ledger.awaits_plan(row(replica).uid):  # noqa: SLF001 - as the answer to kube-scheduler waits
                 self._report()
                 self.played.reserve()
             want = Room(replica.cpu_milli, replica.memory)

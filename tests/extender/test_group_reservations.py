@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from extender.cluster import Cluster
+from extender.scoring.predict import taken_demand
 from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
 from extender.settings import Settings
 from extender.state.columns.free_room import NumaPlace
@@ -24,6 +25,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import Live
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.topology import Machine
+from numakin.placement.plan.problem import free_room
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests import examples
 from tests.clock import Clock
@@ -720,8 +722,13 @@ def test_with_nothing_to_hold_for_no_room_is_held(clock: Clock):
 
 
 POOLS = ("east", "west")
+TEMPLATES = ("1111111111", "2222222222")
 DEVICES = {"a": {1: 2, 2: 1}, "b": {0: 1, 3: 1}, "c": {}}
 TERMS = {"": NO_TERMS} | {pool: NodeTerms.of({"pool": pool}, None, None) for pool in POOLS}
+
+
+def made_of(template: str, rows: list[PodRow]) -> list[PodRow]:
+    return [replace(row, owner=OwnerRow("ReplicaSet", f"shop-{template}"), template_hash=template) for row in rows]
 
 
 def near(free: dict[int, int], homes: int) -> int:
@@ -731,8 +738,8 @@ def near(free: dict[int, int], homes: int) -> int:
 
 class Holds(RuleBasedStateMachine):
     """Groups come, are asked about, are bound and go, in any order, while time passes and nodes report, and go from one
-    pool to another. Some pods are of one pool, some ask for devices, and of some their controller says before that they
-    will come.
+    pool to another. Some pods are of one pool, some ask for devices, some come in the place of others of an older
+    template, and of some their controller says before that they will come.
     """
 
     def __init__(self) -> None:
@@ -748,10 +755,10 @@ class Holds(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from("xyz"), count=st.integers(1, 5), cpu=st.sampled_from(["500m", "1", "3", "9"]),
           gated=st.booleans(), priority=st.sampled_from([0, 0, 5]), pool=st.sampled_from(["", *POOLS]),
-          devices=st.sampled_from([0, 0, 1, 2]))  # fmt: skip
-    def create(self, group, count, cpu, gated, priority, pool, devices):
+          devices=st.sampled_from([0, 0, 1, 2]), template=st.sampled_from(TEMPLATES))  # fmt: skip
+    def create(self, group, count, cpu, gated, priority, pool, devices, template):
         rows = gpus(devices, of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority))
-        self.come(saying(TERMS[pool], owned(rows)))
+        self.come(saying(TERMS[pool], made_of(template, rows)))
 
     def come(self, rows):
         self.made += len(rows)
@@ -759,17 +766,19 @@ class Holds(RuleBasedStateMachine):
         self.cluster.apply_pods(Changes(rows=tuple(rows)))
         self.each_may_go_where_it_is_planned(row.uid for row in rows)
 
-    @rule(group=st.sampled_from("xyz"), count=st.integers(0, 20), pool=st.sampled_from(["", *POOLS]))
-    def tell_replicas(self, group, count, pool):
+    @rule(group=st.sampled_from("xyz"), count=st.integers(0, 20), pool=st.sampled_from(["", *POOLS]),
+          ahead=st.integers(0, 4))  # fmt: skip
+    def tell_replicas(self, group, count, pool, ahead):
         """Of all that is kept, those created included."""
-        kept = ToldReplicas("default/ReplicaSet/shop", f"default/{group}", count, Demand(1000), True, TERMS[pool])
+        said = Demand(1000), True, TERMS[pool]
+        kept = ToldReplicas("default/Deployment/shop", f"default/{group}", count, *said, ahead=ahead)
         self.cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
 
-    @rule(group=st.sampled_from("xyz"), pool=st.sampled_from(["", *POOLS]))
-    def create_as_planned(self, group, pool):
+    @rule(group=st.sampled_from("xyz"), pool=st.sampled_from(["", *POOLS]), template=st.sampled_from(TEMPLATES))
+    def create_as_planned(self, group, pool, template):
         """A replica, just after `reserve`."""
         self.reserve()
-        self.come(saying(TERMS[pool], owned(of_group(group, 1, first=self.made))))
+        self.come(saying(TERMS[pool], made_of(template, of_group(group, 1, first=self.made))))
 
     @rule(node=st.sampled_from("abc"), pool=st.sampled_from(["", *POOLS]))
     def change_pool(self, node, pool):
@@ -811,6 +820,17 @@ class Holds(RuleBasedStateMachine):
         self.cluster.reserve()
         self.each_may_go_where_it_is_planned(self.rows)
         self.each_has_its_devices_where_it_is_planned()
+        self.all_have_room_where_they_are_planned()
+
+    def all_have_room_where_they_are_planned(self):
+        """Beside all that is there: a pod that waits takes no room of one that is still to be replaced."""
+        table, asked = self.cluster._nodes, Counter[NumaPlace]()
+        for uid, row in self.rows.items():
+            if not table.assumed(uid) and (place := table.group_holds.place(uid)) is not None:
+                asked[place] += taken_demand(row).cpu_milli
+        for place, milli in asked.items():
+            bare = table.view(place.node).bare
+            assert milli <= free_room(bare.machine, bare.occupancy)[place.numa_node][0], f"{milli} on {place}"
 
     def each_has_its_devices_where_it_is_planned(self):
         """As they are free before any is held; near, where any NUMA node has as many."""
