@@ -53,7 +53,7 @@ class Nomination:
 
     opt_ins: what containers, by name, ask for with what their group's object says, where that is not what they say.
     replicas: of the pod's workload and of the others of its namespace that have members on the node. used_milli: what
-    pods of its workload use, 0: not known.
+    pods of its workload use, 0: not known. scored: whether the pod was scored here, and bound to the node that led.
     """
 
     node: str
@@ -64,6 +64,7 @@ class Nomination:
     generation: int = 0
     replicas: tuple[ReplicaCount, ...] = ()
     used_milli: int = 0
+    scored: bool = False
 
 
 class BindingLedger:
@@ -333,7 +334,7 @@ class BindingLedger:
         facts = replace(self._facts(row, opt_ins), kin=kin, generation=generation, replicas=replicas)
         if held is not None and held.node == row.node:
             self._nodes.confirm(replace(held, bound=True, until=self._clock() + self._hold_s))
-            return replace(facts, numa_nodes=held.numa_nodes)
+            return replace(facts, numa_nodes=held.numa_nodes, scored=not held.bound)
         self._nodes.release(row.uid)
         if view is None:
             return facts

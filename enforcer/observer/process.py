@@ -35,6 +35,7 @@ from enforcer.observer.traffic_loop import Outlets, TrafficLoop
 from enforcer.report.backlog import ReportBacklog
 from enforcer.report.health import HealthNews
 from enforcer.report.mirror import Mirror
+from enforcer.report.nominating_replica import NominatingReplica
 from enforcer.report.replicas import Replicas
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import PLUGIN_NAME, Config
@@ -73,6 +74,7 @@ class Observer:
         self._begun = False
         self._session = ""
         self._namespaces: pb.Namespaces | None = None
+        self._nominating = NominatingReplica()
         self._port: Port | None = None
         self.watching: TrafficLoop | None = None
         self._devices: DeviceWatch | None = None
@@ -245,7 +247,8 @@ class Observer:
             backlog = ReportBacklog(self.mirror)
         devices = partial(pci.devices, Path(config.sysfs))
         return ReportStream(
-            endpoint, backlog, self._lock, self._expected, broken, gone=self._gone, namespaces=self._operators_set,
+            endpoint, backlog, self._lock, partial(self._expected, endpoint.address),
+            partial(self._broken, endpoint.address, broken), gone=self._gone, namespaces=self._operators_set,
             health=HealthNews(
                 self._collector, lambda: self.ready[1], self.threads.standings, devices,
                 owners=partial(self._owners, config),
@@ -266,7 +269,12 @@ class Observer:
     def _collector(self) -> str:
         return self.watching.view.collector if self.watching is not None else "off"
 
-    def _expected(self, expect: pb.Expect) -> None:
+    def _broken(self, replica: str, look_again: Callable[[], None]) -> None:
+        self._nominating.lost(replica)
+        look_again()
+
+    def _expected(self, replica: str, expect: pb.Expect) -> None:
+        self._nominating.heed(replica, expect)
         if self.watching is not None:
             self.watching.counted(expect.replicas[: bounds.REPLICA_COUNTS])
         expect.ClearField("replicas")

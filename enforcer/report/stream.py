@@ -148,10 +148,8 @@ class ReportStream:
             self._blame(error)
         finally:
             self.connected = False
-        stopping = self._thread.stopping
-        if not stopping.is_set():
-            self._broken()
-        stopping.wait(self._wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads dials, guards no secret
+        self._broken()
+        self._thread.stopping.wait(self._wait_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads dials, guards no secret
 
     def _blame(self, error: Exception) -> None:
         """Of a stream that failed. What our own end of it raised is grpc's to catch, and ours to raise."""

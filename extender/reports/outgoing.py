@@ -28,6 +28,7 @@ def expect(nomination: Nomination) -> pb.ToEnforcer:
             planned=str(kin.planned),
             budget=pod.budget is not None,
             host_network=pod.host_network,
+            scored=nomination.scored,
             replicas=[pb.ReplicaCount(**count._asdict()) for count in nomination.replicas],
         )
     )

@@ -460,7 +460,7 @@ class AllowedKeys(_message.Message):
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Expect(_message.Message):
-    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned", "replicas", "budget", "host_network")
+    __slots__ = ("pod", "namespace", "name", "numa_nodes", "generation", "containers", "workload", "kin", "kin_elsewhere", "room_milli", "pod_demand", "planned", "replicas", "budget", "host_network", "scored")
     POD_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -476,6 +476,7 @@ class Expect(_message.Message):
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     HOST_NETWORK_FIELD_NUMBER: _ClassVar[int]
+    SCORED_FIELD_NUMBER: _ClassVar[int]
     pod: str
     namespace: str
     name: str
@@ -491,7 +492,8 @@ class Expect(_message.Message):
     replicas: _containers.RepeatedCompositeFieldContainer[ReplicaCount]
     budget: bool
     host_network: bool
-    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ..., replicas: _Optional[_Iterable[_Union[ReplicaCount, _Mapping]]] = ..., budget: _Optional[bool] = ..., host_network: _Optional[bool] = ...) -> None: ...
+    scored: bool
+    def __init__(self, pod: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., numa_nodes: _Optional[str] = ..., generation: _Optional[int] = ..., containers: _Optional[_Iterable[_Union[ContainerDemand, _Mapping]]] = ..., workload: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[KinWeight, _Mapping]]] = ..., kin_elsewhere: _Optional[float] = ..., room_milli: _Optional[int] = ..., pod_demand: _Optional[_Union[Demand, _Mapping]] = ..., planned: _Optional[str] = ..., replicas: _Optional[_Iterable[_Union[ReplicaCount, _Mapping]]] = ..., budget: _Optional[bool] = ..., host_network: _Optional[bool] = ..., scored: _Optional[bool] = ...) -> None: ...
 
 class ReplicaCount(_message.Message):
     __slots__ = ("workload", "bound", "unbound")

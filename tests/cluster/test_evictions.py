@@ -48,14 +48,9 @@ def group(name: str, replicas: int, *, regroup: str = "evict", **more: Any) -> D
 
 
 def cut(shop: Namespace, name: str, **more: Any) -> None:
-    """A group of six on one NUMA node of node-0, and two on node-1. No other node takes pods by the end of it. The first
-    is there before the others: none is scored where there is one node alone, and of several that come at once each of two
-    extenders may name the home.
-    """
+    """A group of six on node-0, and two on node-1. No other node takes pods by the end of it."""
     with only(shop, "node-0"):
-        shop.deploy(group(name, 1, **more))
-        shop.until_running(1)
-        shop.cluster.kubectl("scale", f"deployment/{name}", "--replicas=6", "-n", shop.name)
+        shop.deploy(group(name, 6, **more))
         shop.until_running(6)
     shop.cluster.kubectl("cordon", "node-0", "node-2")
     shop.cluster.kubectl("scale", f"deployment/{name}", "--replicas=8", "-n", shop.name)

@@ -57,6 +57,16 @@ def test_a_binding_where_it_was_assumed_is_counted_as_that(cluster: Cluster):
     assert counted(cluster) == ({"as assumed": 1}, 0)
 
 
+def test_its_node_is_told_whether_the_place_is_one_that_scores_were_given_for(cluster: Cluster):
+    node = scored(cluster, "p")
+    for uid in ("p", "q"):
+        cluster.apply_pods(Changes(rows=(pod(uid),)))
+    nominations = cluster.apply_pods(Changes(rows=tuple(replace(pod(uid), node=node) for uid in ("p", "q"))))
+    assert [(each.pod.uid, each.scored, bool(each.numa_nodes)) for each in nominations] == [
+        ("p", True, True), ("q", False, True),
+    ]  # fmt: skip
+
+
 def test_a_pod_that_went_elsewhere_is_counted_and_the_next_member_follows_it(cluster: Cluster):
     assumed = scored(cluster, "p")
     elsewhere = next(node for node in NODES if node != assumed)

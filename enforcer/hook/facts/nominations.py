@@ -156,11 +156,12 @@ def _budget(expect: pb.Expect, whole: Demand | None) -> PodBudget | None:
 
 
 def _renewed(before: pb.Expect, facts: pb.Expect) -> pb.Expect:
-    """What was nominated before, with newer facts; with newer kin where it has any."""
+    """What was nominated before, with newer facts. Kin are those that the nomination was made with, or the newest."""
     after = pb.Expect()
     after.CopyFrom(facts)
     after.numa_nodes, after.generation = before.numa_nodes, before.generation
-    if not facts.kin and not facts.planned:
+    if before.numa_nodes or not (facts.kin or facts.planned):
+        after.ClearField("kin")
         after.kin.MergeFrom(before.kin)
         after.kin_elsewhere, after.room_milli, after.planned = before.kin_elsewhere, before.room_milli, before.planned
     return after

@@ -58,6 +58,16 @@ class TestNominations:
         assert world.mems("a") == "1"
         assert world.last.outcome == pb.KEPT
 
+    def test_kin_that_come_without_a_place_take_none_from_the_kin_that_it_was_made_with(self, world: World) -> None:
+        nominated = {"numa_nodes": "1", "planned": "1", "kin": [pb.KinWeight(pod="uid-b", weight=2.0)]}
+        world.agent.expect(pb.Expect(pod="uid-a", **nominated))
+        world.agent.expect(pb.Expect(pod="uid-a", kin=[pb.KinWeight(pod="uid-c", weight=1.0)]))
+        world.create(member("a"), container("a"))
+        kin = world.agent.ledger.nominations.kin("uid-a")
+        assert kin is not None
+        assert (str(kin.planned), dict(kin.weights)) == ("1", {"uid-b": 2.0})
+        assert (world.mems("a"), world.last.outcome) == ("1", pb.KEPT)
+
     def test_true_requests_take_the_place_of_estimates(self, world: World) -> None:
         received = pb.Expect(pod="uid-a", pod_demand=pb.Demand(cpu_milli=500, memory=GIB // 2, memory_limit=GIB))
         received.containers.add(name="app", demand=received.pod_demand)
