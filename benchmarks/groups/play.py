@@ -90,8 +90,7 @@ def row(replica: Replica) -> PodRow:
         name=replica.name,
         annotations=replica.annotations,
         containers=(ContainerRow("main", requests, {"memory": str(replica.memory)}),),
-        owner=OwnerRow("ReplicaSet", replica.replica_set),
-        template_hash=replica.template_hash,
+        owner=OwnerRow("Deployment", replica.service.name),
         labels=replica.labels,
     )
 

@@ -24,14 +24,14 @@ from extender.state.pod_json import (
     WorkloadRef,
     amounts,
     container_row,
-    controller,
     scheduled_with,
+    workload_owner,
 )
 from extender.state.pod_terms import NO_POD_TERMS, PodTerms
-from extender.state.pods import ContainerRow, NodeRow, OwnerRow, PodRow, ServiceRow, owner_row
+from extender.state.pods import ContainerRow, NodeRow, PodRow, ServiceRow
 from numakin.placement.model.errors import BadTerms
 from numakin.placement.model.node_terms import KEPT_OUT, NO_TERMS, NodeTerms, Taint
-from numakin.placement.model.workload import NODE, top_owner
+from numakin.placement.model.workload import NODE
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions, mentions
@@ -227,7 +227,7 @@ class PodRows:
             node=intern(spec.node_name or ""),
             annotations=annotations,
             containers=self._containers(spec, status),
-            owner=_owner(metadata),
+            owner=workload_owner(metadata.owner_references, metadata.labels or _NOTHING),
             phase=intern(status.phase),
             ip=status.pod_ip or "",
             other_ips=tuple(each.ip for each in status.pod_ips or () if each.ip != status.pod_ip),
@@ -427,16 +427,6 @@ def _read_here(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
     if opted_in(ours):
         ours |= {key: given[key] for key in (*katalyst.KEYS, *told_groups.SIZES, told_groups.VOLCANO) if key in given}
     return ours or _NOTHING
-
-
-def _owner(metadata: Metadata) -> OwnerRow | None:
-    """The workload; its uid only where the pod's own controller is the workload, since names carry no uids."""
-    owner = controller(metadata.owner_references)
-    if owner is None:
-        return None
-    kind, name = top_owner(owner.kind, owner.name, metadata.labels or _NOTHING)
-    uid = owner.uid if (kind, name) == (owner.kind, owner.name) else ""
-    return owner_row(intern(kind), intern(name), uid)
 
 
 class _ServiceSpec(msgspec.Struct):

@@ -12,10 +12,10 @@ from extender.state.pod_json import (
     WorkloadRef,
     amounts,
     container_row,
-    controller,
     scheduled_with,
+    workload_owner,
 )
-from extender.state.pods import PodRow, owner_row
+from extender.state.pods import PodRow
 from numakin.placement.model import names as names_rules
 
 CONTAINERS = 1_000
@@ -67,7 +67,7 @@ def row(pod: PodBody) -> PodRow:
             raise BadRequest(f"Pod.{path}: {shown(text)} is no name that the API server takes")
     if len(spec.containers or ()) + len(spec.init_containers or ()) > CONTAINERS:
         raise BadRequest(f"Pod.spec: more than {CONTAINERS} containers")
-    owner, labels = controller(meta.owner_references), meta.labels or {}
+    labels = meta.labels or {}
     return PodRow(
         uid=meta.uid or f"{meta.namespace}/{meta.name}",
         namespace=meta.namespace or "default",
@@ -78,10 +78,9 @@ def row(pod: PodBody) -> PodRow:
             *(container_row(init_container, init=True) for init_container in spec.init_containers or ()),
             *(container_row(container, init=False) for container in spec.containers or ()),
         ),
-        owner=owner_row(owner.kind, owner.name, owner.uid) if owner else None,
+        owner=workload_owner(meta.owner_references, labels),
         host_network=bool(spec.host_network),
         priority=spec.priority or 0,
-        template_hash=labels.get("pod-template-hash", ""),
         labels=labels,
         requests=amounts(spec.resources.requests if spec.resources else None),
         limits=amounts(spec.resources.limits if spec.resources else None),

@@ -7,7 +7,8 @@ from sys import intern
 
 import msgspec
 
-from extender.state.pods import ContainerRow
+from extender.state.pods import ContainerRow, OwnerRow, owner_row
+from numakin.placement.model.workload import top_owner
 
 Amounts = Mapping[str, str | int | float]
 
@@ -64,6 +65,16 @@ NO_RESOURCES = Resources()
 def controller(references: list[OwnerReference] | None) -> OwnerReference | None:
     """The one among an object's owners that manages it."""
     return next((reference for reference in references or () if reference.controller), None)
+
+
+def workload_owner(references: list[OwnerReference] | None, labels: Mapping[str, str]) -> OwnerRow | None:
+    """Of a pod with these labels."""
+    owner = controller(references)
+    if owner is None:
+        return None
+    kind, name = top_owner(owner.kind, owner.name, labels)
+    uid = owner.uid if (kind, name) == (owner.kind, owner.name) else ""
+    return owner_row(intern(kind), intern(name), uid)
 
 
 def container_row(container: Container, *, init: bool) -> ContainerRow:

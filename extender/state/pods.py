@@ -18,7 +18,7 @@ from numakin.placement.model.demand import Demand, PodBudget, from_resources, of
 from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
-from numakin.placement.model.workload import HASH_LABEL, NODE, REVISION_LABEL, top_owner
+from numakin.placement.model.workload import NODE, template_of
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
 Row = TypeVar("Row")
@@ -85,7 +85,9 @@ def _summed(containers: tuple[Demand, ...], init_containers: tuple[tuple[Demand,
 
 @dataclass(frozen=True, slots=True)
 class OwnerRow:
-    """The controller that owns a pod (its ownerReference with controller: true)."""
+    """The controller whose replicas are alike: the top of the chain that begins with the ownerReference that says
+    controller: true. uid: where that one is the pod's own, since names carry no uids.
+    """
 
     kind: str
     name: str
@@ -102,8 +104,8 @@ class PodRow:
     """One pod. uid: as its node calls it. containers: init containers first, in the order of the spec. node: empty
     until bound.
 
-    requests, limits: the pod's own (pod-level resources), which go before its containers'. template_hash: the label
-    pod-template-hash, by which a ReplicaSet's name leads to its Deployment. account: the service account's name.
+    requests, limits: the pod's own (pod-level resources), which go before its containers'. account: the service
+    account's name.
     priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does not try it yet.
     own_terms: it says by itself where it may go, by more than terms: beside or away from which pods, by its volumes, or
     by what can't be read. said: where that is all: what it says of pods of its namespace. terms: of nodes. labels,
@@ -125,7 +127,6 @@ class PodRow:
     other_ips: tuple[str, ...] = ()
     host_network: bool = False
     priority: int = 0
-    template_hash: str = ""
     account: str = ""
     requests: Mapping[str, str] = field(default_factory=dict, hash=False)
     limits: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -176,16 +177,14 @@ class PodRow:
     @property
     def template(self) -> str:
         """The hash of the template that its controller made it of; empty: it says none."""
-        return self.template_hash or self.labels.get(REVISION_LABEL, "")
+        return template_of(self.labels)
 
     @property
     def workload(self) -> str:
-        """NAMESPACE/KIND/NAME of the controller whose replicas are alike; the pod itself where none owns it."""
+        """NAMESPACE/KIND/NAME of its owner; the pod itself where none owns it."""
         if self.owner is None or self.owner.kind == NODE:
             return f"{self.namespace}/Pod/{self.name}"
-        labels = {HASH_LABEL: self.template_hash} if self.template_hash else {}
-        kind, name = top_owner(self.owner.kind, self.owner.name, labels)
-        return f"{self.namespace}/{kind}/{name}"
+        return f"{self.namespace}/{self.owner.kind}/{self.owner.name}"
 
     @cached_property
     def demand(self) -> Demand:

@@ -728,7 +728,8 @@ TERMS = {"": NO_TERMS} | {pool: NodeTerms.of({"pool": pool}, None, None) for poo
 
 
 def made_of(template: str, rows: list[PodRow]) -> list[PodRow]:
-    return [replace(row, owner=OwnerRow("ReplicaSet", f"shop-{template}"), template_hash=template) for row in rows]
+    owner, labels = OwnerRow("Deployment", "shop"), {"pod-template-hash": template}
+    return [replace(row, owner=owner, labels=labels) for row in rows]
 
 
 def near(free: dict[int, int], homes: int) -> int:

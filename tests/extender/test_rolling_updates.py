@@ -4,12 +4,14 @@ stay.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from extender.cluster import Cluster
+from extender.kube.stream import pods
 from extender.state.pods import Changes, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from extender.traffic.known import ClusterTraffic
@@ -26,11 +28,19 @@ WEB, DB = "default/Deployment/web", "default/Deployment/db"
 
 
 def replicas(name: str, template: str, count: int, *, first: int = 0, node: str = "") -> list[PodRow]:
-    """Of a Deployment of the group shop, each of one CPU."""
-    rows = [pod(f"{name}-{template}-{at}", cpu="1", memory="1Mi", node=node) for at in range(first, first + count)]
-    owner = OwnerRow("ReplicaSet", f"{name}-{template}")
-    phase = "Running" if node else "Pending"
-    return [replace(row, owner=owner, template_hash=template, phase=phase) for row in rows]
+    """Of a Deployment of the group shop, each of one CPU, as the API server sends them."""
+    replica_set = f"{name}-{template}"
+    metadata = {
+        "namespace": "default",
+        "labels": {"app": name, "pod-template-hash": template},
+        "annotations": {"group.numakin.io": "shop"},
+        "ownerReferences": [{"kind": "ReplicaSet", "name": replica_set, "uid": replica_set, "controller": True}],
+    }
+    resources = {"requests": {"cpu": "1", "memory": "1Mi"}, "limits": {"memory": "1Mi"}}
+    spec = {"nodeName": node, "containers": [{"name": "main", "resources": resources}]}
+    status, names = {"phase": "Running" if node else "Pending"}, (f"{replica_set}-{at}" for at in range(first, first + count))
+    sent = ({"metadata": {**metadata, "name": each, "uid": each}, "spec": spec, "status": status} for each in names)
+    return [pods().row(json.dumps(each).encode()) for each in sent]
 
 
 def there(rows: Sequence[PodRow], numa_node: int) -> list[Reservation]:

@@ -28,6 +28,7 @@ Owner = tuple[str, str]
 """Kind and name."""
 
 _HASH_LABELS = {"rollouts-pod-template-hash": "Rollout", HASH_LABEL: "Deployment"}
+_TEMPLATE_LABELS = (*_HASH_LABELS, REVISION_LABEL)
 _SCHEDULED = re.compile(r"(.+)-(\d{8}|\d{10})")
 
 
@@ -35,6 +36,11 @@ def workload_of(namespace: str, pod: str, labels: Mapping[str, str]) -> str:
     """NAMESPACE/KIND/NAME, by the pod's name and labels alone."""
     kind, name = _from_labels(pod, labels)
     return f"{namespace}/{kind}/{name}"
+
+
+def template_of(labels: Mapping[str, str]) -> str:
+    """The hash of the template that its controller made the pod of; empty: its labels say none."""
+    return next((labels[label] for label in _TEMPLATE_LABELS if label in labels), "")
 
 
 def top_owner(kind: str, name: str, labels: Mapping[str, str]) -> Owner:

@@ -48,7 +48,7 @@ def test_a_pod_has_all_that_placement_asks_for():
     assert (result.phase, result.host_network) == ("Running", True)
     assert (result.ip, result.other_ips) == ("10.0.0.7", ("fd00::7",))
     assert result.annotations == {"group.numakin.io": "cart", "size.numakin.io/pod": "3"}
-    assert result.owner == OwnerRow("Deployment", "web")
+    assert (result.owner, result.template) == (OwnerRow("Deployment", "web"), "abc")
     assert result.workload == "shop/Deployment/web"
     assert result.containers == (
         ContainerRow("init", init=True),

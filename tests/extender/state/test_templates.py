@@ -13,8 +13,8 @@ OLD, NEW = "1111111111", "2222222222"
 
 
 def replica(name: str, template: str, node: str = "") -> PodRow:
-    owner = OwnerRow("ReplicaSet", f"web-{template}")
-    return PodRow(name, "default", name, node, owner=owner, template_hash=template)
+    labels = {"pod-template-hash": template}
+    return PodRow(name, "default", name, node, owner=OwnerRow("Deployment", "web"), labels=labels)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numakin.placement.model.workload import top_owner, workload_of
+from numakin.placement.model.workload import template_of, top_owner, workload_of
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,16 @@ CHAINS = {
 def test_the_top_of_the_owner_chain(owner, labels, top):
     kind, name = owner
     assert top_owner(kind, name, labels) == top
+
+
+TEMPLATES = {
+    "a Deployment's": ({"pod-template-hash": "6c8f9d7b5", "app": "web"}, "6c8f9d7b5"),
+    "an Argo Rollout's": ({"rollouts-pod-template-hash": "5d4"}, "5d4"),
+    "a StatefulSet's or DaemonSet's": ({"controller-revision-hash": "db-77f"}, "db-77f"),
+    "a Job's": ({"job-name": "import"}, ""),
+}
+
+
+@pytest.mark.parametrize(("labels", "template"), TEMPLATES.values(), ids=TEMPLATES)
+def test_labels_tell_the_template(labels: dict[str, str], template: str) -> None:
+    assert template_of(labels) == template
