@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,14 @@ from typing import Any
 from benchmarks.cluster.load import Replica
 from benchmarks.cluster.nodes.population import NodeSpec
 from extender.cluster import Cluster
+from extender.kube.stream import pods
 from extender.scoring.predict import predict
 from extender.settings import Settings
 from extender.state.node_domains import ZONE
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pod_terms import HOST, DomainTerm, PodSelector, PodTerms, SpreadTerm
-from extender.state.pods import Changes, ContainerRow, NodeRow, OwnerRow, PodRow
+from extender.state.pods import Changes, NodeRow, PodRow
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
 from numakin.placement.decide.request import Kin
@@ -44,6 +46,8 @@ that has a tenth of the time (`extender.group_reservations`).
 """
 
 ZONES = 3
+
+_READER = pods()
 
 
 class Apart(StrEnum):
@@ -83,16 +87,10 @@ def _admitted(specs: Sequence[NodeSpec], there: Mapping[str, int], apart: Apart)
 
 
 def row(replica: Replica) -> PodRow:
-    requests = {"cpu": f"{replica.cpu_milli}m", "memory": str(replica.memory)}
-    return PodRow(
-        uid=f"{replica.namespace}/{replica.name}",
-        namespace=replica.namespace,
-        name=replica.name,
-        annotations=replica.annotations,
-        containers=(ContainerRow("main", requests, {"memory": str(replica.memory)}),),
-        owner=OwnerRow("Deployment", replica.service.name),
-        labels=replica.labels,
-    )
+    """As the API server sends it."""
+    body = replica.body()
+    named = {"namespace": replica.namespace, "uid": f"{replica.namespace}/{replica.name}"}
+    return _READER.row(json.dumps({**body, "metadata": {**body["metadata"], **named}}).encode())
 
 
 @dataclass
@@ -133,9 +131,9 @@ class Played:
     def row(self, replica: Replica) -> PodRow:
         if self.apart is None:
             return row(replica)
-        label = "app", replica.workload
+        made, label = row(replica), ("app", replica.workload)
         said = APART[self.apart](PodSelector(frozenset([label])))
-        return replace(row(replica), own_terms=True, labels=dict([label]), said=said)
+        return replace(made, own_terms=True, labels={**made.labels, "app": replica.workload}, said=said)
 
     def reserve(self) -> None:
         """What the extender's thread does meanwhile."""
