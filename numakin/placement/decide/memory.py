@@ -100,6 +100,11 @@ def covered(machine: Machine, occupancy: Occupancy, request: Request, mems: Numa
     return needed is not None and room >= needed
 
 
+def holds(machine: Machine, request: Request, mems: NumaSet) -> bool:
+    """Whether these have, beside nothing else, all that a container bound to them may use; empty: it is not bound."""
+    return not mems or sum(capacity(machine, mem) for mem in mems) >= (_needed(request) or 0)
+
+
 def _needed(request: Request) -> int | None:
     """Bytes that a binding must cover: the limit, with `bind` the request alone; None: no bound is
     known.

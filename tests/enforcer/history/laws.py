@@ -183,10 +183,11 @@ def what_is_given_is_there(truth: Truth) -> None:
 def who_must_not_be_moved_is_not_let_out(truth: Truth) -> None:
     occupancy = truth.node.agent.occupancy
     for key, living in truth.live.items():
-        stays = living.wish("move") == "never" or living.wish("policy") or living.wish("cpus") == "shared-stable"
-        if living.ours and stays and key in occupancy.allocations:
-            reservation = occupancy.reservations[occupancy.allocations[key].reservation]
-            assert not reservation.let_out, f"{key} is let out to NUMA nodes {reservation.let_out}"
+        allocation = occupancy.allocations.get(key)
+        if living.ours and allocation is not None:
+            stays = living.wish("move") == "never" or living.wish("policy") or allocation.stable
+            reservation = occupancy.reservations[allocation.reservation]
+            assert not (stays and reservation.let_out), f"{key} is let out to NUMA nodes {reservation.let_out}"
 
 
 def free_devices_are_as_many_as_the_kubelet_says(truth: Truth) -> None:

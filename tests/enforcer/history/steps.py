@@ -122,6 +122,7 @@ class History(Truth):
             self.node.heard.update_pod_sandbox(sandbox, told)
         sandbox.linux.pod_resources.CopyFrom(told)
         self.resized_by_events.add(sandbox.uid)
+        self.resized_by_word.discard(sandbox.uid)
         if sandbox.uid in self.told:
             self._tell_budget(sandbox)  # its word of before is no word of what it has now
         self._take_what_waits()
@@ -135,6 +136,7 @@ class History(Truth):
         if resized is None or self.node.agent is None:
             return
         sandbox, told = resized
+        self.resized_by_word.add(sandbox.uid)
         for key in self._given_its_limit(sandbox):
             self._lists(self.node.running[key][1], told)
         sandbox.linux.pod_resources.CopyFrom(told)
@@ -641,7 +643,7 @@ class History(Truth):
             return
         before, cgroups = self.node.agent.occupancy, dict(self.node.cgroups)
         second_best = [key for key in self.live if self._is_second_best(key)]
-        if self._often(0.7):
+        if self._often(0.7) and self.resized_by_word.isdisjoint(living.pod.uid for living in self.live.values()):
             self.node.recorder.write()
             self.devices.clear()
             self.node.kill()

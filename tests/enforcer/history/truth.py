@@ -109,11 +109,12 @@ VM = "kata"
 
 class Truth:
     """Use as a context manager. draw: whence a step takes what it draws. whole: the machine when all of it is there.
-    resized_by_events: uids of pods of whose resize the enforcer has the runtime's word, which beats the extender's.
-    not_listed: uids of pods of which a container's creation was under way when an enforcer came. homes: the NUMA nodes
-    that members who share CPUs were last written down to be on. devices: by resource, how many the kubelet said to be
-    free since the enforcer's start. now: seconds. quotas: as operators have set them last. had: the CPUs that each
-    namespace's containers had for themselves when that was looked at last.
+    resized_by_events: uids of pods of whose resize the enforcer has the runtime's word, which beats the extender's;
+    resized_by_word: it has the extender's alone, so that none has it until that says it again. not_listed: uids of pods
+    of which a container's creation was under way when an enforcer came. homes: the NUMA nodes that members who share
+    CPUs were last written down to be on. devices: by resource, how many the kubelet said to be free since the
+    enforcer's start. now: seconds. quotas: as operators have set them last. had: the CPUs that each namespace's
+    containers had for themselves when that was looked at last.
     """
 
     def __init__(self, seed: int) -> None:
@@ -151,6 +152,7 @@ class Truth:
         self.budgets: dict[str, PodBudget] = {}
         self.told: set[str] = set()
         self.resized_by_events: set[str] = set()
+        self.resized_by_word: set[str] = set()
         self.stable: dict[str, CpuSet] = {}
         self.not_listed: set[str] = set()
         self.homes: dict[str, NumaSet] = {}
