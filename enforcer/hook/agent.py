@@ -74,7 +74,7 @@ class Agent:
         for pod in dict.fromkeys(self.takeover.resized):
             updates += self._resized(pod)
         requests = self.ledger.requests
-        updates += self._opened(requests[key] for key in self.takeover.bound_unasked if key in requests)
+        updates += self._opened(requests[key] for key in self.takeover.bindings_to_check if key in requests)
         return pods.merged([*updates, *self.moves.second_best.improve()])
 
     def run_pod_sandbox(self, pod: nri.PodSandbox) -> None:
@@ -129,19 +129,17 @@ class Agent:
                 freed = pods.merged([*freed, *self.moves.unsent_updates()])
             return ledger.kept_off(container), freed
         if claim is not None and ledger.place_within(pod, container, request, claim) is not None:
-            return pods.within_mark(claim), freed
+            return pods.within_mark(claim), self._with_pod(request, freed)
         if claim is not None:
             ledger.yield_to(pod, container, claim)
-            return None, freed
+            return None, self._with_pod(request, freed)
         if conflict:
             ledger.leave_to_plugin(pod, container)
-            return None, freed
+            return None, self._with_pod(request, freed)
         if not ledger.prepared.covers(pod.uid):
             ledger.refresh_memory()
         decision = ledger.commit(pod, container, request, "create")
-        updates = [*freed, *ledger.updates(decision.updates)]
-        if request.budget is not None:  # its pod's other containers may have been placed by themselves until now
-            updates += ledger.settle()
+        updates = self._with_pod(request, [*freed, *ledger.updates(decision.updates)])
         updates = self.moves.with_create(updates, container.id, request.reservation_key)
         if not decision.cpus and not decision.mems:
             return None, updates
@@ -152,6 +150,12 @@ class Agent:
             pods.set_memory_policy(adjust, decision.memory_policy)
             self.read_back.asked(container.id, decision.memory_policy)
         return adjust, updates
+
+    def _with_pod(self, request: Request, updates: list[nri.ContainerUpdate]) -> list[nri.ContainerUpdate]:
+        """With those for the other containers of a pod with a budget, which may have been placed by themselves until
+        now.
+        """
+        return updates if request.budget is None else [*updates, *self.ledger.settle()]
 
     def _end_former(self, pod: nri.PodSandbox, container: nri.Container) -> list[nri.ContainerUpdate]:
         """A pod has one container of a name: another one has ended by now, in whichever of its sandboxes, though its

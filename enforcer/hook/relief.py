@@ -185,7 +185,7 @@ class Relief:
         for key in some:
             live = occupancy.directory.by_reservation.get(key, ())
             requests = [ledger.requests[container] for container in live if container in ledger.requests]
-            if not requests or len(requests) < len(live) or not relief.may_leave(requests):
+            if not requests or len(requests) < len(live) or not relief.may_leave(occupancy, requests):
                 continue
             known = ledger.learned.kin(ledger.machine, occupancy, requests[0], ledger.nominations.kin(requests[0].pod))
             kin[key] = relief.kin_there(ledger.machine, occupancy, domain, requests[0], known)

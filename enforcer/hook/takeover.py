@@ -18,6 +18,7 @@ from enforcer.hook.ownership.adoption import (
     owner_of,
 )
 from enforcer.hook.ownership.checkpoint import Grant, Past
+from numakin.placement.decide import memory
 from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.asked.quota import has_room
 from numakin.placement.decide.decide import Request
@@ -38,8 +39,10 @@ class Takeover:
         self._ledger = ledger
         self.resized: list[str] = []
         """Pods that ask for something else than when they were placed: resized while the runtime had no plugin."""
-        self.bound_unasked: list[str] = []
-        """Containers whose memory is bound, while it is not known what they asked for when it was."""
+        self.bindings_to_check: list[str] = []
+        """Containers whose memory is bound, while it is not known what they asked for when it was, or to less than they
+        may use: some has gone since.
+        """
 
     def synchronize(
         self, sandboxes: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
@@ -49,7 +52,7 @@ class Takeover:
         """
         ledger, by_id = self._ledger, {pod.id: pod for pod in sandboxes}
         self.resized.clear()
-        self.bound_unasked.clear()
+        self.bindings_to_check.clear()
         ledger.sandboxes.listed(sandboxes)
         past = self._start_over({pod.uid for pod in sandboxes})
         ledger.refresh_memory()
@@ -305,8 +308,9 @@ class Takeover:
         ledger.occupancy = ledger.occupancy.changed(
             reservations={reservation.key: reservation}, allocations={container.id: allocation}, checked=False
         )
-        if allocation.mems and (given is None or not given.asked):
-            self.bound_unasked.append(container.id)
+        enough = memory.holds(ledger.machine, request, allocation.mems & ledger.machine.all_mems)
+        if allocation.mems and (given is None or not given.asked or not enough):
+            self.bindings_to_check.append(container.id)
         if given is not None:
             asked = given.asked in ((), ledger.demands.shown(pod.uid, container.id))
             if not asked or allocation.exclusive != given.exclusive:  # what it had before may be of another size

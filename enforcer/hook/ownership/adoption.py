@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from enforcer.hook.facts import pods
 from enforcer.hook.ownership.checkpoint import Grant, Past
-from numakin.placement.decide import memory
 from numakin.placement.decide.asked.quota import has_room, taken_by
 from numakin.placement.decide.cpus.cache_domain import keeps_to_cache
 from numakin.placement.decide.decide import Request
@@ -108,18 +107,7 @@ def key_of(container: str, scope: Scope, given: Grant, known: Past) -> str:
 def owner_of(
     machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past
 ) -> Pinned | pods.Claim | None:
-    """None: it is still to be placed, as where its memory is bound to less than it may use since some went offline.
-    known: as `known_of` has it.
-    """
-    owner = _owner_of(machine, occupancy, request, now, known)
-    if isinstance(owner, Pinned) and not memory.holds(machine, request, owner.allocation.mems & machine.all_mems):
-        return None
-    return owner
-
-
-def _owner_of(
-    machine: Machine, occupancy: Occupancy, request: Request, now: Now, known: Past
-) -> Pinned | pods.Claim | None:
+    """None: it is still to be placed. known: as `known_of` has it."""
     cpus, mems = now
     given = known.grants.get(request.container)
     if given is not None and given.externally_managed:

@@ -296,12 +296,14 @@ def _next(machine: Machine, home: NumaSet) -> NumaSet:
     return home | NumaSet.of(other for other in away if machine.distance(home.lowest, other) == least)
 
 
-def may_leave(requests: Iterable[Request]) -> bool:
-    """Whether a member lets its containers' CPUs be widened. requests: of all that it has live."""
+def may_leave(occupancy: Occupancy, requests: Iterable[Request]) -> bool:
+    """Whether a member lets its containers' CPUs be widened. requests: of all that it has live. One that has CPUs that
+    stay keeps them though its namespace may not ask for such any more.
+    """
     return all(
         request.opt_in.move is not Move.NEVER
         and request.opt_in.policy is Policy.BEST_EFFORT
-        and not (request.opt_in.alone or request.wants_stable)
+        and not (request.opt_in.alone or request.wants_stable or occupancy.allocations[request.container].stable)
         for request in requests
     )
 

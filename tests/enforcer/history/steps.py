@@ -406,12 +406,16 @@ class History(Truth):
         self._set_quota(namespace, most, all_but_one if self._often(0.4) else None)
 
     def _set_quota(self, namespace: str, most: int | None, keys: frozenset[str] | None = None) -> None:
-        """No CPU changes by it."""
+        """No CPU changes by it. What was answered is had, though the answer may have been lost."""
         self.quotas = {**self.quotas, namespace: Quota(most, keys=keys)}
         agent = self.node.agent
         if agent is None:
             return
         before = agent.occupancy.allocations
+        own = {
+            before[key].exclusive for key, it in self.live.items() if it.pod.namespace == namespace and key in before
+        }
+        self.had[namespace] = max(self.had[namespace], sum(map(len, own)))
         agent.limited(self.quotas)
         assert agent.occupancy.allocations == before
         if self.node.attached:
@@ -507,7 +511,7 @@ class History(Truth):
         ledger = self.node.agent.ledger
         live = ledger.occupancy.directory.by_reservation.get(key, ())
         requests = [ledger.requests[container] for container in live if container in ledger.requests]
-        return len(requests) == len(live) > 0 and relief.may_leave(requests)
+        return len(requests) == len(live) > 0 and relief.may_leave(ledger.occupancy, requests)
 
     def a_container_ends_and_the_answer_is_not_carried_out(self) -> None:
         """The kernel refuses what it asks for, of which the runtime says nothing."""

@@ -61,8 +61,11 @@ def test_what_was_given_twice_is_taken_back_when_the_extender_says_whose_it_is(
     assert world.cpus("p-side") == world.cpus("p-app") == str(own(world, "p-app"))
 
 
-def test_a_container_that_was_placed_by_itself_has_the_cpus_of_its_pod_s_numa_nodes_from_then_on() -> None:
-    """Where its pod was before there was no room for it when it came again; the room there is kept."""
+@pytest.mark.parametrize("claimed", ["", "8-11"], ids=["ours", "another owner's"])
+def test_a_container_that_was_placed_by_itself_has_the_cpus_of_its_pod_s_numa_nodes_from_then_on(claimed: str) -> None:
+    """Where its pod was before there was no room for it when it came again; the room there is kept. claimed: the CPUs
+    that the one that shows it has from another owner.
+    """
     world = World(machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]))
     sandbox = member("p", scope="container")
     sandbox.linux.pod_resources.CopyFrom(limited(4))
@@ -73,8 +76,11 @@ def test_a_container_that_was_placed_by_itself_has_the_cpus_of_its_pod_s_numa_no
     world.create(pod("plain"), container("plain"))
     world.create(sandbox, again)
     assert CpuSet.parse(world.cpus("p-again")).isdisjoint(CpuSet.parse(world.cpus("p-app")))
+    alone = CpuSet.parse(world.cpus("p-again"))
+    side.linux.resources.cpu.cpus = claimed
     world.create(sandbox, side)
-    assert world.cpus("p-again") == world.cpus("p-side")
+    assert world.cpus("p-again") == str(alone | CpuSet.parse(world.cpus("p-app")))
+    assert claimed or world.cpus("p-side") == world.cpus("p-again")
 
 
 def test_who_asks_for_cpus_by_itself_for_a_moment_gets_none_that_its_pods_other_container_has(world: World) -> None:

@@ -175,13 +175,6 @@ def test_what_was_written_down_and_is_otherwise_is_ours(had, mems, written, home
     assert str(result.allocation.mems) == bound
 
 
-@pytest.mark.parametrize(("gib", "is_kept"), [(7, True), (12, False)], ids=["enough for it", "less than it may use"])
-def test_who_has_less_memory_than_it_may_use_as_some_went_offline_is_placed_anew(gib: int, *, is_kept: bool) -> None:
-    """It was moved off what went, and the update was lost."""
-    result = owner("4-7", "1", written=given("0-3", "0-1"), limit=gib)
-    assert isinstance(result, Pinned) == is_kept
-
-
 def test_what_had_another_owner_before_has_it_still() -> None:
     assert owner("0-3", written=Grant(asks("a", 2).pod, externally_managed=True)) == Claim("0-3", "0")
 
