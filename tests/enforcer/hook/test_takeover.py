@@ -148,3 +148,19 @@ def test_what_a_released_member_had_is_known_until_the_runtime_lists_it(world: W
     world.started().takeover.remember(written)
     world.apply(world.agent.synchronize([member("a")], [container("a")]))
     assert world.cpus("a") == "0-15"
+
+
+def test_who_is_found_bound_to_less_memory_than_it_may_use_has_it_opened() -> None:
+    """It was moved where some memory had gone, and no process lived to write that down."""
+    world = World(machine("four NUMA nodes", ["0-3", "4-7", "8-11", "12-15"], [8, 8, 8, 8]))
+    made = container("a", memory=12 * GIB)
+    world.create(member("a"), made)
+    assert world.mems("a") == "0-1"
+    asked = world.agent.ledger.demands.shown
+    text = Wording().text(world.agent.occupancy, checkpoint.Past(), released=False, asked=asked)
+    world.cgroups[made.linux.cgroups_path] = CpuSet.parse("8-15"), NumaSet.parse("2")
+    agent = world.started()
+    agent.takeover.remember(checkpoint.read(text))
+    world.apply(agent.synchronize([member("a")], [made]))
+    assert (world.cpus("a"), world.mems("a")) == ("8-15", "0-3")
+    assert agent.occupancy.allocations["a"].mems == NumaSet()
