@@ -117,7 +117,7 @@ class GroupPacking:
 
     def stay(self) -> dict[str, NumaPlace]:
         """Those where they were planned last that have room there."""
-        for pod in self._coming.pods:
+        for pod in self._coming.all:
             place = self._before.get(pod.uid)
             at = self._position(place) if place is not None else None
             if at is not None and self._holds([pod], pod.asks, at):

@@ -85,7 +85,7 @@ class _Plan:
         """groups: of one priority, those with members first, then the largest first."""
         begun, others = ([coming for coming in groups if coming.begun is there] for there in (True, False))
         ways = [lambda: self._whole_first(others), lambda: self._in_turn(others)]
-        if any(pod.uid in self._given.before for coming in others for pod in coming.pods):
+        if any(pod.uid in self._given.before for coming in others for pod in coming.all):
             ways.append(lambda: self._as_before(others))
 
         def after(pack_begun: Callable[[Sequence[Coming]], None]) -> Callable[[], None]:

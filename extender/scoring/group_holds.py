@@ -106,6 +106,11 @@ class GroupHolds:
         held = self._pods.get(uid)
         return held.place if held is not None else None
 
+    def places_to_come(self, group: str) -> Mapping[str, Sequence[NumaPlace]]:
+        """By workload, those of the group's pods that are not created yet."""
+        known = self._groups.get(group)
+        return {workload: tuple(places) for workload, places in known.to_come.items()} if known is not None else {}
+
     def promised(self, uid: str) -> NumaPlace | None:
         """Where the pod comes in the place of one that was evicted for it."""
         return next((promise.place for promise in self._promises.values() if promise.holder == uid), None)

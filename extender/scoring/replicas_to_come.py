@@ -97,7 +97,7 @@ class ReplicasToCome:
         self.counts.changed(before, after)
         self.forget_former(now)
         were, are = counted(before), counted(after)
-        self.templates.changed(before if were else None, after if are else None)
+        self.templates.changed(before, after)
         if were is None and after is not None and are is not None:
             self._came(after)
         elif were is not None and were[1] and are is None and before is not None:

@@ -71,7 +71,8 @@ class WaitingGroups:
     are on cordoned nodes, and about to come again. renewals: of groups some of whose pods are being replaced. nodes:
     where each group has members, at all. beside: of these, where the only ones have devices and are on several NUMA
     nodes. sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room
-    that other holds have. before: where pods were planned last. barred: as `GroupHolds` has it, of the groups to plan.
+    that other holds have. before: where pods were planned last; later_before: by group and workload, where those were
+    that were not created yet. barred: as `GroupHolds` has it, of the groups to plan.
     grow: of which more was created a moment ago.
     """
 
@@ -92,6 +93,7 @@ class WaitingGroups:
     room: FreeRoom | None
     held: Mapping[NumaPlace, CpuAndMemory]
     before: Mapping[str, NumaPlace]
+    later_before: Mapping[str, Mapping[str, Sequence[NumaPlace]]]
     uses: Mapping[str, int]
     pulls: Pulls
     plans: Plans
@@ -160,6 +162,7 @@ class WaitingGroups:
             room=nodes.free_room(now, settings.report_timeout, nodes.cordoned, sizes, resources) if groups else None,
             held=held,
             before={uid: planned for uid in pods if (planned := holds.place(uid)) is not None},
+            later_before={group: holds.places_to_come(group) for group in groups},
             uses=nodes.known.uses,
             pulls=nodes.known.peers,
             plans=nodes.plans,
@@ -193,6 +196,7 @@ class WaitingGroups:
         if self.room is None:
             return PlannedGroups({}, {})
         comings = self._comings()
+        before = {**self.before, **dict(self._later_before(comings))}
         each = chain.from_iterable(comings.values())
         tried = [
             (self._pod(uid, self.pods[uid]), place)
@@ -200,7 +204,7 @@ class WaitingGroups:
             if self.pods[uid].group in self.members
         ]
         packed = pack(
-            each, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=self.before, tried=tried
+            each, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=before, tried=tried
         )
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
         for uid, place in self.tried.items():
@@ -217,6 +221,14 @@ class WaitingGroups:
                 places[group] = mine
                 to_come[group] = _by_workload(chain.from_iterable(coming.later for coming in there), found)
         return PlannedGroups(places, to_come)
+
+    def _later_before(self, comings: Mapping[str, Sequence[Coming]]) -> Iterator[tuple[str, NumaPlace]]:
+        """Where those were planned last that are not created yet: whichever of their workload."""
+        for group, there in comings.items():
+            places = {workload: iter(last) for workload, last in self.later_before[group].items()}
+            for pod in chain.from_iterable(coming.later for coming in there):
+                if (place := next(places.get(pod.workload, iter(())), None)) is not None:
+                    yield pod.uid, place
 
     def _of_whole_gangs(self, found: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace]:
         """Those that have a place; of a gang all, or none, as they are bound."""

@@ -10,7 +10,9 @@ from extender.state.pods import PodRow
 
 
 class Templates:
-    """Of pods that count. The newest pod of a workload is the last one that was seen without a node."""
+    """Of all pods, those included that are being deleted: they have their room until they have ended. The newest pod of
+    a workload is the last one that was seen without a node.
+    """
 
     def __init__(self) -> None:
         self._newest: dict[str, str] = {}
@@ -18,7 +20,7 @@ class Templates:
         """How many there are, by workload and template."""
 
     def changed(self, before: PodRow | None, after: PodRow | None) -> None:
-        """None: it does not count."""
+        """None: the API server does not have it."""
         if _made_of(before) == _made_of(after):
             return
         if after is not None and after.template:

@@ -95,6 +95,13 @@ class TestADeployment:
         shop.apply_pods(Changes(gone=(leaving.uid,)))
         assert came(shop, *replicas("web", NEW, 3, first=1)) == {("b", "1")}
 
+    def test_those_that_take_long_to_end_draw_none_back(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=3)
+        assert came(shop, *replicas("web", NEW, 3)) == {("b", "1")}
+        old = replicas("web", OLD, 4, node="a")
+        shop.apply_pods(Changes(rows=tuple(replace(row, leaving=True) for row in old)))
+        assert came(shop, *replicas("web", NEW, 1, first=3)) == {("b", "1")}
+
     def test_it_stays_by_and_by_where_it_fits_nowhere_else(self, shop: Cluster):
         kept(shop, "web", 4, ahead=3)
         tell(shop, "b", other(0, 5000), other(1, 5000), generation=2)

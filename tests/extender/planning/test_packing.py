@@ -66,10 +66,12 @@ def test_one_that_fits_a_node_and_no_numa_node_is_not_scattered_for_smaller_ones
     assert {place.node for place in packed["a"].values()} == {"n0"}
 
 
-def test_a_group_that_has_begun_keeps_where_it_was_planned_while_nothing_brings_more_together():
+@pytest.mark.parametrize("created", [True, False])
+def test_a_group_that_has_begun_keeps_where_it_was_planned_while_nothing_brings_more_together(*, created: bool):
     rest = NumaPlace("n2", 0)
     group = coming("a", *[1000] * 4, here={NumaPlace("n0", 0): 2})
     before = {pod.uid: rest for pod in group.pods}
+    group = group if created else replace(group, pods=(), later=group.pods)
     assert spots(pack([group], room([0, 0], [4000], [5000]))["a"]) == {NumaPlace("n1", 0): 4}
     assert spots(pack([group], room([0, 0], [4000], [5000]), before=before)["a"]) == {rest: 4}
     assert spots(pack([group], room([0, 4000], [0], [5000]), before=before)["a"]) == {NumaPlace("n0", 1): 4}

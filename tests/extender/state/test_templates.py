@@ -41,6 +41,12 @@ def test_an_update_that_is_undone_replaces_the_others(templates: Templates):
     assert [templates.former(replica("any", template)) for template in (OLD, NEW)] == [False, True]
 
 
+def test_one_that_is_being_deleted_is_there_until_it_has_ended(templates: Templates):
+    old = replica("old", OLD, "a")
+    templates.changed(old, replace(old, leaving=True))
+    assert templates.replaces("default/Deployment/web")
+
+
 def test_once_the_last_one_is_gone_nothing_is_replaced(templates: Templates):
     templates.changed(replica("old", OLD, "a"), None)
     assert not templates.replaces("default/Deployment/web")
