@@ -143,14 +143,16 @@ class GroupPacking:
         self._over_nodes(left)
 
     def _again(self, left: list[Pod]) -> list[Pod]:
-        """All of it where most of it was, if there is room for what comes before the others have left; else on another
-        NUMA node; else where it was by and by.
+        """All of it where there is room for all though none has left, most of it was there or not: how long they take
+        to end is not known. Else where there is for what comes before they have left where they end at once; else where
+        it was by and by.
         """
-        self._ahead = self._coming.ahead
-        home = self._old_home(left)
+        before_ends = (summed(left), self._coming.ahead) if self._coming.ahead != NONE else ()
+        home = None
+        for self._ahead in (*before_ends, NONE):
+            if (home := self._old_home(left)) is not None:
+                break
         self._ahead = NONE
-        if home is None:
-            home = self._old_home(left)
         return self._take(left, home) if home is not None else self._beside(left, Counter(self._coming.going))
 
     def _old_home(self, pods: Sequence[Pod]) -> int | None:

@@ -84,8 +84,19 @@ def shop(cluster: Cluster, clock: Clock, request: pytest.FixtureRequest) -> Clus
 
 
 class TestADeployment:
-    def test_it_stays_where_there_is_room_for_all_that_may_come_before_the_others_have_ended(self, shop: Cluster):
+    def test_it_goes_where_there_is_room_for_all_though_none_of_the_others_has_ended(self, shop: Cluster):
         kept(shop, "web", 4, ahead=2)
+        assert came(shop, *replicas("web", NEW, 1)) == {("b", "1")}
+
+    def test_it_stays_where_there_is_such_room(self, shop: Cluster):
+        kept(shop, "web", 2, ahead=2)
+        (first, second, *_) = replicas("web", OLD, 4, node="a")
+        shop.apply_pods(Changes(gone=(first.uid, second.uid)))
+        assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+
+    def test_where_no_numa_node_has_it_stays_with_room_for_what_comes_before_they_end_at_once(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=2)
+        tell(shop, "b", other(0, 5000), other(1, 5000), generation=2)
         assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
 
     def test_it_goes_as_a_whole_to_where_it_fits_where_there_is_not(self, shop: Cluster):
@@ -110,6 +121,7 @@ class TestADeployment:
     def test_what_it_comes_back_to_is_not_given_to_another_group(self, shop: Cluster):
         """Of both the first pods are there; who has begun goes on first."""
         kept(shop, "web", 4, ahead=2)
+        tell(shop, "b", other(0, 5000), other(1, 5000), generation=2)
         assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
         stranger = pod("stranger", group="other", cpu="1", memory="1Mi")
         strangers = [replace(stranger, uid=f"other-{at}", name=f"other-{at}") for at in range(2)]

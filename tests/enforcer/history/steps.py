@@ -44,6 +44,10 @@ class History(Truth):
         STEPS[name][1](self)
         for law in LAWS:
             law(self)
+        if self.node.agent is not None:
+            held = self.node.agent.occupancy.allocations
+            own = [(it.pod.namespace, held[key].exclusive) for key, it in self.live.items() if key in held]
+            self.given = {name: sum(map(len, {cpus for of, cpus in own if of == name})) for name in NAMESPACES}
 
     def a_pod_comes(self) -> None:
         if len(self.pods) >= MOST_PODS:
@@ -406,16 +410,13 @@ class History(Truth):
         self._set_quota(namespace, most, all_but_one if self._often(0.4) else None)
 
     def _set_quota(self, namespace: str, most: int | None, keys: frozenset[str] | None = None) -> None:
-        """No CPU changes by it. What was answered is had, though the answer may have been lost."""
+        """No CPU changes by it. What was given is had, though none may have heard of it yet."""
         self.quotas = {**self.quotas, namespace: Quota(most, keys=keys)}
+        self.had[namespace] = max(self.had[namespace], self.given[namespace])
         agent = self.node.agent
         if agent is None:
             return
         before = agent.occupancy.allocations
-        own = {
-            before[key].exclusive for key, it in self.live.items() if it.pod.namespace == namespace and key in before
-        }
-        self.had[namespace] = max(self.had[namespace], sum(map(len, own)))
         agent.limited(self.quotas)
         assert agent.occupancy.allocations == before
         if self.node.attached:

@@ -114,7 +114,7 @@ class Truth:
     of which a container's creation was under way when an enforcer came. homes: the NUMA nodes that members who share
     CPUs were last written down to be on. devices: by resource, how many the kubelet said to be free since the
     enforcer's start. now: seconds. quotas: as operators have set them last. had: the CPUs that each namespace's
-    containers had for themselves when that was looked at last.
+    containers had for themselves when that was looked at last; given: by the latest ledger there was.
     """
 
     def __init__(self, seed: int) -> None:
@@ -144,6 +144,7 @@ class Truth:
         self.count = 0
         self.quotas: dict[str, Quota] = {}
         self.had = dict.fromkeys(NAMESPACES, 0)
+        self.given = dict.fromkeys(NAMESPACES, 0)
         self.pods: dict[str, nri.PodSandbox] = {}
         self.live: dict[str, Living] = {}
         self.failed = Failed()
