@@ -54,10 +54,10 @@ SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorde
 # A quarter of hypothesis' examples, others in each run (tests/examples.py).
 SAMPLE := --hypothesis-profile=fewer
 
-test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: nine to 18 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: 12 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) $(SAMPLE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
-test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 33 to 60 minutes (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
+test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 48 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
 	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
