@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from numakin.placement.model.workload import HASH_LABEL
+from numakin.placement.model.workload import HASH_LABELS
 from numakin.placement.optin.parsing import is_read
 
 METADATA = ("name", "namespace", "uid", "creationTimestamp")
@@ -41,7 +41,7 @@ def _lean(pod: Mapping[str, Any]) -> dict[str, Any]:
     metadata, spec = pod["metadata"], pod["spec"]
     fields: dict[str, Any] = _picked(metadata, METADATA)
     fields["annotations"] = {key: value for key, value in (metadata.get("annotations") or {}).items() if is_read(key)}
-    fields["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key == HASH_LABEL}
+    fields["labels"] = {key: value for key, value in (metadata.get("labels") or {}).items() if key in HASH_LABELS}
     if owners := metadata.get("ownerReferences"):
         fields["ownerReferences"] = [_picked(owner, ("kind", "name", "uid", "controller")) for owner in owners]
     wanted = _picked(spec, SPEC) | _resources(spec)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-HASH_LABEL = "pod-template-hash"
 STATEFULSET_LABEL = "statefulset.kubernetes.io/pod-name"
 REVISION_LABEL = "controller-revision-hash"
 JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name")
@@ -27,8 +26,10 @@ NODE = "Node"
 Owner = tuple[str, str]
 """Kind and name."""
 
-_HASH_LABELS = {"rollouts-pod-template-hash": "Rollout", HASH_LABEL: "Deployment"}
-_TEMPLATE_LABELS = (*_HASH_LABELS, REVISION_LABEL)
+HASH_LABELS = {"rollouts-pod-template-hash": "Rollout", "pod-template-hash": "Deployment"}
+"""Of the template that a controller of this kind made a pod of."""
+
+_TEMPLATE_LABELS = (*HASH_LABELS, REVISION_LABEL)
 _SCHEDULED = re.compile(r"(.+)-(\d{8}|\d{10})")
 
 
@@ -50,7 +51,7 @@ def top_owner(kind: str, name: str, labels: Mapping[str, str]) -> Owner:
 
 
 def _from_labels(pod: str, labels: Mapping[str, str]) -> Owner:
-    for label, kind in _HASH_LABELS.items():
+    for label, kind in HASH_LABELS.items():
         if label in labels:
             before, separator, _ = pod.rpartition(f"-{labels[label]}-")
             return (kind, before) if separator and before else ("Pod", pod)
@@ -65,7 +66,7 @@ def _from_labels(pod: str, labels: Mapping[str, str]) -> Owner:
 
 
 def _replica_set(kind: str, name: str, labels: Mapping[str, str]) -> Owner:
-    for label, owner in _HASH_LABELS.items():
+    for label, owner in HASH_LABELS.items():
         template_hash = labels.get(label)
         if template_hash and name.endswith(f"-{template_hash}") and name != f"-{template_hash}":
             return owner, name.removesuffix(f"-{template_hash}")

@@ -76,6 +76,12 @@ def test_what_pods_say_of_nodes_is_asked_with_them(written):
     assert lean(pod)["spec"].keys().isdisjoint({*IN_POOL, "terminationGracePeriodSeconds"}), "as it is recorded"
 
 
+@pytest.mark.parametrize("label", ["pod-template-hash", "rollouts-pod-template-hash"])
+def test_of_labels_that_is_kept_by_which_a_pod_is_its_workloads(label: str) -> None:
+    pod = {"metadata": {"name": "web", "labels": {"app": "web", label: "5d4"}}, "spec": {}}
+    assert lean(pod)["metadata"]["labels"] == {label: "5d4"}
+
+
 def test_nothing_is_held_or_remembered(written, at, extender):
     before = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
     extender.connection.close()
