@@ -97,7 +97,7 @@ def exclusive_is_exclusive(truth: Truth) -> None:
 def no_namespace_is_over_its_quota(truth: Truth) -> None:
     """Its own, else the node's. Who had more when an operator set a lower one gets no more."""
     for namespace in NAMESPACES:
-        own = {own for key, own in truth.said.items() if truth.live[key].pod.namespace == namespace}
+        own = truth.own_of(namespace, truth.said)
         count, quota = sum(map(len, own)), truth.quotas.get(namespace, UNLIMITED).exclusive_cpus
         limit = truth.limit if quota is None else quota
         if limit is not None:
@@ -185,7 +185,8 @@ def who_must_not_be_moved_is_not_let_out(truth: Truth) -> None:
     for key, living in truth.live.items():
         allocation = occupancy.allocations.get(key)
         if living.ours and allocation is not None:
-            stays = living.wish("move") == "never" or living.wish("policy") or allocation.stable
+            stable = living.wish("cpus") == "shared-stable" and truth.may_ask_for(living.pod.namespace, "cpus")
+            stays = living.wish("move") == "never" or living.wish("policy") or stable or allocation.stable
             reservation = occupancy.reservations[allocation.reservation]
             assert not (stays and reservation.let_out), f"{key} is let out to NUMA nodes {reservation.let_out}"
 

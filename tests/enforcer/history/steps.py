@@ -46,8 +46,8 @@ class History(Truth):
             law(self)
         if self.node.agent is not None:
             held = self.node.agent.occupancy.allocations
-            own = [(it.pod.namespace, held[key].exclusive) for key, it in self.live.items() if key in held]
-            self.given = {name: sum(map(len, {cpus for of, cpus in own if of == name})) for name in NAMESPACES}
+            own = {key: held[key].exclusive for key in self.live if key in held}
+            self.given = {name: sum(map(len, self.own_of(name, own))) for name in NAMESPACES}
 
     def a_pod_comes(self) -> None:
         if len(self.pods) >= MOST_PODS:

@@ -15,7 +15,7 @@ from typing import Self
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import PodBudget
 from numakin.placement.model.rules import Rules
-from numakin.placement.optin.quotas import Quota
+from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.state import pools
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.world import two_numa_nodes
@@ -169,6 +169,15 @@ class Truth:
 
     def of_one_pod(self, one: str, other: str) -> bool:
         return self.live[one].pod.uid == self.live[other].pod.uid
+
+    def own_of(self, namespace: str, own: Mapping[str, CpuSet]) -> set[CpuSet]:
+        """Those of the namespace's containers. own: the CPUs for itself, by container."""
+        return {cpus for key, cpus in own.items() if self.live[key].pod.namespace == namespace}
+
+    def may_ask_for(self, namespace: str, key: str) -> bool:
+        """Whether operators let the namespace's pods."""
+        keys = self.quotas.get(namespace, UNLIMITED).keys
+        return keys is None or key in keys
 
     def _often(self, share: float) -> bool:
         return self.draw.random() < share
