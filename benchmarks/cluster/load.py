@@ -77,6 +77,11 @@ class Replica:
         return self.instance.namespace
 
     @property
+    def uid(self) -> str:
+        """As plays have it, without an API server."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def workload(self) -> str:
         return f"{self.namespace}/Deployment/{self.service.name}"
 

@@ -89,7 +89,7 @@ def _admitted(specs: Sequence[NodeSpec], there: Mapping[str, int], apart: Apart)
 def row(replica: Replica) -> PodRow:
     """As the API server sends it."""
     body = replica.body()
-    named = {"namespace": replica.namespace, "uid": f"{replica.namespace}/{replica.name}"}
+    named = {"namespace": replica.namespace, "uid": replica.uid}
     return _READER.row(json.dumps({**body, "metadata": {**body["metadata"], **named}}).encode())
 
 

@@ -85,9 +85,9 @@ class Lived:
             if node:
                 self._scheduler.forget(node, replica.workload, Room(replica.cpu_milli, replica.memory))
                 there = self.played.reported[node]
-                gone = {key: None for key, held in there.reservations.items() if held.pod == row(replica).uid}
+                gone = {key: None for key, held in there.reservations.items() if held.pod == replica.uid}
                 self.played.reported[node] = there.changed(reservations=gone)
-        self.played.cluster.apply_pods(Changes(gone=tuple(row(replica).uid for replica in replicas)))
+        self.played.cluster.apply_pods(Changes(gone=tuple(replica.uid for replica in replicas)))
         self._report()
 
     def regroup(self) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class Lived:
         return 1e3 * fmean(self._searches) if self._searches else 0.0
 
     def _restart(self, step: RegroupStep) -> bool:
-        old = next(replica for replica in self.played.places if row(replica).uid == step.uid)
+        old = next(replica for replica in self.played.places if replica.uid == step.uid)
         new = replace(old, index=old.index + ANEW)
         self.end([old])
         self.played.create([new])

@@ -205,7 +205,7 @@ class Updated:
     def _scheduled(self, most: int) -> None:
         for _ in range(min(most, len(self._queue))):
             replica = self._queue.popleft()
-            if self.played.cluster._ledger.awaits_plan(row(replica).uid):  # noqa: SLF001 - as the answer to kube-scheduler waits
+            if self.played.cluster._ledger.awaits_plan(replica.uid):  # noqa: SLF001 - as the answer to kube-scheduler waits
                 self._report()
                 self.played.reserve()
             want = Room(replica.cpu_milli, replica.memory)
@@ -244,7 +244,7 @@ class Updated:
     def _ended(self, replica: Replica) -> None:
         node, _ = self.played.places.pop(replica)
         self._scheduler.forget(node, replica.workload, Room(replica.cpu_milli, replica.memory))
-        there, uid = self.played.reported[node], row(replica).uid
+        there, uid = self.played.reported[node], replica.uid
         gone = {key: None for key, held in there.reservations.items() if held.pod == uid}
         self.played.reported[node] = there.changed(reservations=gone)
         self._changed.add(node)

@@ -483,8 +483,10 @@ class Ledger:
     def bound_memory(self, container: nri.Container) -> NumaSet:
         """What we have bound its memory to; or had, where we have opened it and its cgroup has not got that yet."""
         held, path = self.occupancy.allocations.get(container.id), container.linux.cgroups_path
-        if held is None or held.mems:
-            return held.mems if held is not None else NumaSet()
+        if held is None:
+            return NumaSet()
+        if held.mems:
+            return held.mems
         now = self.node.cpuset_now(path)
         return now[1] if now is not None and self.mems_due(container.id, path, now[1]) else NumaSet()
 

@@ -148,19 +148,22 @@ class GroupPacking:
         it was by and by.
         """
         before_ends = (summed(left), self._coming.ahead) if self._coming.ahead != NONE else ()
-        home = None
-        for self._ahead in (*before_ends, NONE):
-            if (home := self._old_home(left)) is not None:
-                break
-        self._ahead = NONE
+        homes = (self._old_home(left, ahead) for ahead in (*before_ends, NONE))
+        home = next((home for home in homes if home is not None), None)
         return self._take(left, home) if home is not None else self._beside(left, Counter(self._coming.going))
 
-    def _old_home(self, pods: Sequence[Pod]) -> int | None:
-        """The NUMA node that holds them all, of those that they come to again first."""
+    def _old_home(self, pods: Sequence[Pod], ahead: CpuAndMemory) -> int | None:
+        """The NUMA node that holds them all, of those that they come to again first. ahead: what of them has to have
+        room before the others have left theirs.
+        """
+        self._ahead = ahead
         fits = self._fits(pods, self._with_beyond(pods), self._coming.beyond_devices)
         homes = (self._position(place) for place, _ in Counter(self._coming.going).most_common())
         home = next((at for at in homes if at is not None and fits[at]), None)
-        return home if home is not None else self._near_home(pods)
+        if home is None:
+            home = self._near_home(pods)
+        self._ahead = NONE
+        return home
 
     def _near_home(self, pods: Sequence[Pod]) -> int | None:
         """The NUMA node for all of them, near what is placed already if any is there."""

@@ -72,8 +72,8 @@ class WaitingGroups:
     where each group has members, at all. beside: of these, where the only ones have devices and are on several NUMA
     nodes. sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room
     that other holds have. before: where pods were planned last; later_before: by group and workload, where those were
-    that were not created yet. barred: as `GroupHolds` has it, of the groups to plan.
-    grow: of which more was created a moment ago.
+    that were not created yet. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created a
+    moment ago.
     """
 
     pods: Mapping[str, WaitingPod]

@@ -105,8 +105,8 @@ class PodRow:
     until bound.
 
     requests, limits: the pod's own (pod-level resources), which go before its containers'. account: the service
-    account's name.
-    priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does not try it yet.
+    account's name. priority: as its PriorityClass has it. gated: it has scheduling gates, so that kube-scheduler does
+    not try it yet.
     own_terms: it says by itself where it may go, by more than terms: beside or away from which pods, by its volumes, or
     by what can't be read. said: where that is all: what it says of pods of its namespace. terms: of nodes. labels,
     mentions, terms: of a pod that has opted in; mentions where the Services that its containers name are asked for.

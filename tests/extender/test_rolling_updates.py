@@ -38,12 +38,10 @@ def replicas(name: str, template: str, count: int, *, first: int = 0, node: str 
     }
     resources = {"requests": {"cpu": "1", "memory": "1Mi"}, "limits": {"memory": "1Mi"}}
     spec = {"nodeName": node, "containers": [{"name": "main", "resources": resources}]}
-    status, names = (
-        {"phase": "Running" if node else "Pending"},
-        (f"{replica_set}-{at}" for at in range(first, first + count)),
-    )
+    status, reader = {"phase": "Running" if node else "Pending"}, pods()
+    names = (f"{replica_set}-{at}" for at in range(first, first + count))
     sent = ({"metadata": {**metadata, "name": each, "uid": each}, "spec": spec, "status": status} for each in names)
-    return [pods().row(json.dumps(each).encode()) for each in sent]
+    return [reader.row(json.dumps(each).encode()) for each in sent]
 
 
 def there(rows: Sequence[PodRow], numa_node: int) -> list[Reservation]:
