@@ -66,7 +66,10 @@ class Takeover:
         for running in exclusive_cpus_first(live, known):
             self._adopted(running, known, adopted)
         waiting = adopted.waiting
-        updates = self._leave_all_open(waiting, known) if ledger.released else self._place(adopted)
+        if ledger.released:
+            updates = pods.merged([*adopted.updates, *self._leave_all_open(waiting, known)])
+        else:
+            updates = self._place(adopted)
         ledger.sandboxes.note_cgroups()
         counts = {"pods": len(sandboxes), "containers": len(live), "waiting": len(waiting)}
         log.info("synchronized", **counts, known=len(known.grants), updates=len(updates))
@@ -278,6 +281,9 @@ class Takeover:
         request = ledger.request(pod, container, _key(running, given, known))
         if request is None:
             ledger.note_unmanaged(pod, container, self._claim(running, known), now[0])
+            if container.id in known.kept_off and offline and not now[0]:
+                # It runs on all CPUs for want of its own, which would be its only ones once they are back.
+                adopted.updates.append(pods.update(container.id, ledger.machine.all_cpus, NumaSet()))
             return
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:

@@ -176,6 +176,24 @@ def test_a_container_kept_off_exclusive_cpus_gets_all_of_them_back_though_some_w
     assert node.cpus("plain") == node.machine.all_cpus
 
 
+@pytest.mark.parametrize("released", [False, True], ids=["while members are pinned", "while the node is released"])
+def test_so_does_one_of_whose_cpus_none_was_there_at_the_restart(for_everyone: Restarting, *, released: bool) -> None:
+    """It runs on all CPUs meanwhile, and what its cgroup names comes back."""
+    node = for_everyone
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.create(pod("plain"), container("plain"))
+    for name in ("own", "plain"):
+        node.begin(name)
+    kept = node.cpus("plain")
+    if released:
+        node.release(lost_after=0)
+    else:
+        node.stop("own", lost=True)
+    restarts_with(node, str(kept))
+    node.becomes(two_numa_nodes())
+    assert node.cpus("plain") == node.machine.all_cpus
+
+
 def test_what_was_kept_off_exclusive_cpus_until_a_release_has_those_too_that_were_offline_then(
     for_everyone: Restarting,
 ) -> None:

@@ -491,6 +491,18 @@ def test_where_all_memory_is_on_one_numa_node_there_is_none_to_give_back(tmp_pat
     assert not node.synchronize()
 
 
+def test_so_is_it_on_a_node_that_was_released_meanwhile(node: Restarting) -> None:
+    sandbox, mine = pod("a", group="web", memory="bind"), container("a")
+    node.create(sandbox, mine)
+    written = nri.LinuxResources(cpu=nri.LinuxCPU(cpus="4-7"))
+    node.apply(node.heard.update_container(sandbox, mine, written), lost=True)
+    node.cgroups[path_of("a")] = CpuSet.parse("4-7"), node.cgroups[path_of("a")][1]
+    node.release(lost_after=0)
+    assert node.mems("a") == NumaSet.parse("0")
+    node.synchronize()
+    assert (node.cpus("a"), node.mems("a")) == (CpuSet.parse("4-7"), node.machine.all_mems)
+
+
 def test_memory_that_the_other_owner_binds_itself_stays_so(node: Restarting) -> None:
     sandbox, mine = pod("a", group="web", memory="bind"), container("a")
     node.create(sandbox, mine)
