@@ -194,6 +194,21 @@ def test_so_does_one_of_whose_cpus_none_was_there_at_the_restart(for_everyone: R
     assert node.cpus("plain") == node.machine.all_cpus
 
 
+def test_what_another_owner_gave_while_the_node_is_released_stays_though_it_was_all_that_was_online(
+    for_everyone: Restarting,
+) -> None:
+    """Since the release nothing is our work but what was given before it."""
+    node = for_everyone
+    node.release()
+    node.create(pod("a", group="web"), container("a", claim="0-14"))
+    node.kill()
+    node.becomes(without(two_numa_nodes(), CpuSet.parse("7,15")))
+    node.start()
+    node.begin("a")
+    node.becomes(two_numa_nodes())
+    assert node.set_to("a") == CpuSet.parse("0-14")
+
+
 def test_what_was_kept_off_exclusive_cpus_until_a_release_has_those_too_that_were_offline_then(
     for_everyone: Restarting,
 ) -> None:

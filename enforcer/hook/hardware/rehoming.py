@@ -96,10 +96,13 @@ class Rehoming:
         ]
 
     def _named_in_full(self, was: Machine) -> list[nri.ContainerUpdate]:
-        """For those whose cgroup names all CPUs or all memory of the machine as it was: maybe of an earlier process."""
+        """For those whose cgroup names all CPUs or all memory of the machine as it was: maybe of an earlier process. A
+        member of a released node is there as one that has not opted in, and nothing of it is ours but what was given.
+        """
         ledger, updates, residents = self._ledger, list[nri.ContainerUpdate](), self._ledger.residents.now()
+        everyone, released = ledger.occupancy.rules.everyone, {*ledger.residents.members} if ledger.released else set()
         for key, allocation in ledger.occupancy.allocations.items():
-            not_ours = allocation.reservation == key and not ledger.occupancy.rules.everyone
+            not_ours = allocation.reservation == key and (not everyone or key in released)
             if (allocation.cpus and allocation.mems) or allocation.externally_managed or not_ours:
                 continue
             path = residents[key].cgroups_path if key in residents else ""

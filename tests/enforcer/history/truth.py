@@ -325,10 +325,13 @@ class Truth:
                 return  # nothing is taken for ours or for another owner's
         if not living.met and not living.opted_in and self.node.rules.everyone:
             living.uncertain = living.foreign is not None  # a cpuset may look like one that we keep it to
+        may_be_either = living.opted_in and living.uncertain and self._looks_ours(self.node.set_to(key))
         if living.limit is not None:
             left = living.uncertain and managed
             living.foreign, living.limit = (self.node.set_to(key), None) if left else (None, living.limit)
             living.uncertain = False
+        elif self.released and may_be_either and not managed:
+            return  # by whose word it has all that is online is seen once there is more
         elif living.uncertain or (living.foreign is None and not living.met and managed):
             living.foreign, living.uncertain = self.node.set_to(key) if managed else None, False
 
