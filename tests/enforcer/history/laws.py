@@ -116,13 +116,16 @@ def no_pod_has_more_than_its_budget(truth: Truth) -> None:
 
 
 def who_is_narrowed_stays_within_the_other_owners_cpus(truth: Truth) -> None:
-    """And has a home there, or all of them."""
+    """And has a home there, or all of them. Whose home's CPUs have all gone has all CPUs by the kernel, until the runtime
+    may be told of its next home.
+    """
     allocations = truth.node.agent.occupancy.allocations
     for key, living in truth.live.items():
         if living.limit is None or living.uncertain:
             continue
-        now = truth.node.cpus(key)
-        assert now <= living.limit or living.limit.isdisjoint(truth.node.machine.all_cpus), (
+        now, everything = truth.node.cpus(key), truth.node.machine.all_cpus
+        waits = key in truth.node.behind and truth.node.set_to(key).isdisjoint(everything)
+        assert now <= living.limit or living.limit.isdisjoint(everything) or waits, (
             f"{key} is on CPUs {now}, and another owner gave it {living.limit}"
         )
         if key in truth.node.behind or key in truth.starting() or truth.node.machine is not truth.whole:

@@ -44,6 +44,10 @@ class History(Truth):
         STEPS[name][1](self)
         for law in LAWS:
             law(self)
+        self._note_given()
+
+    def _note_given(self) -> None:
+        """What namespaces have by the ledger, which may be written down and told to nobody yet."""
         if self.node.agent is not None:
             held = self.node.agent.occupancy.allocations
             own = {key: held[key].exclusive for key in self.live if key in held}
@@ -615,6 +619,7 @@ class History(Truth):
             self._answered()
 
     def the_enforcer_is_killed(self) -> None:
+        self._note_given()
         if self.unwritten:
             for living in self.live.values():
                 living.uncertain |= (living.opted_in or self.node.rules.everyone) and living.foreign is not None

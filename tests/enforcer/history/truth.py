@@ -285,8 +285,9 @@ class Truth:
 
     def _synchronize(self, *, lost: bool = False) -> list[nri.ContainerUpdate]:
         """Nobody else's container is touched, and what failed is not known any more. Who was left to another owner by an
-        update that was lost has what it had: nothing tells that from the other owner's later word. Who has none of its
-        CPUs any more has no home either, nor who is bound to memory that has gone.
+        update that was lost is given all of that owner's CPUs, or has what it had: nothing may tell that from the other
+        owner's later word. Who has none of its CPUs any more has no home either, nor who is bound to memory that has
+        gone.
         """
         everything = self.node.machine.all_cpus
         gone = {key for key in self.homes if key in self.live and self.node.set_to(key)}
@@ -296,17 +297,22 @@ class Truth:
         self.homes = {key: home for key, home in self.homes.items() if key not in gone}
         for key in self.live.keys() & self.node.behind:
             self.live[key].uncertain |= self.live[key].limit is not None and self._is_managed(key)
+        limits = {key: living.limit for key, living in self.live.items() if living.limit is not None}
         updates = self.node.synchronize(lost=lost)
+        told = {update.container_id: CpuSet.parse(update.linux.resources.cpu.cpus) for update in updates}
+        widened = {
+            key for key, limit in limits.items() if told.get(key) == limit & everything and self._is_managed(key)
+        }
         self.resized_by_events.clear()
-        for key in self.live.keys() - self.node.creating:
+        for key in self.live.keys() - self.node.creating - (widened if lost else set()):
             self._shows(key)
         for key in self.node.creating:
             self.live[key].met = self.live[key].noted = False
             self.not_listed.add(self.live[key].pod.uid)
         for key, home in self.homes.items():
             self._is_at_home(key, home)
-        told = {update.container_id for update in updates if update.linux.resources.cpu.cpus}
-        touched = [key for key in told if key in self.live and self.live[key].foreign is not None]
+        set_anew = {key for key, cpus in told.items() if cpus} & self.live.keys() - widened
+        touched = [key for key in set_anew if self.live[key].foreign is not None]
         assert not touched, f"{touched} are another owner's"
         self.failed.attempts.clear()
         self._answered()
