@@ -237,6 +237,24 @@ class Takeover:
         named = cpus | running.offline, mems
         return claim_on_stranger(self._ledger.machine, self._ledger.occupancy, named, known.exclusive)
 
+    def _unmanaged(self, running: Running, known: Past) -> list[nri.ContainerUpdate]:
+        """Takes one that has not opted in as it is, or gives it all CPUs."""
+        ledger, (pod, container, now, *_) = self._ledger, running
+        claim = self._claim(running, known)
+        widened = claim is None and container.id in known.kept_off and self._is_widened(running, known)
+        ledger.note_unmanaged(pod, container, claim, CpuSet() if widened else now[0])
+        return [pods.update(container.id, ledger.machine.all_cpus, NumaSet())] if widened else []
+
+    def _is_widened(self, running: Running, known: Past) -> bool:
+        """Whether one that was kept off exclusive CPUs is to name all CPUs from here on: it has them for want of its
+        own, which would be its only ones once they are back; or the operator has taken that rule back.
+        """
+        machine, cpus = self._ledger.machine, running.now[0]
+        if not cpus:
+            return bool(running.offline)
+        lacks = machine.cpus - cpus
+        return not self._ledger.occupancy.rules.everyone and bool(lacks) and lacks <= known.exclusive
+
     def _may_have(self, request: Request, own: CpuSet, *, late: bool) -> bool:
         """Whether it may have these CPUs for itself, or none, though others were placed while it was not known. late:
         it has to have as many as it asks for; else that is looked at once all are known, but for its pod's budget.
@@ -280,10 +298,7 @@ class Takeover:
             ledger.within[container.id] = given.within
         request = ledger.request(pod, container, _key(running, given, known))
         if request is None:
-            ledger.note_unmanaged(pod, container, self._claim(running, known), now[0])
-            if container.id in known.kept_off and offline and not now[0]:
-                # It runs on all CPUs for want of its own, which would be its only ones once they are back.
-                adopted.updates.append(pods.update(container.id, ledger.machine.all_cpus, NumaSet()))
+            adopted.updates += self._unmanaged(running, known)
             return
         owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:

@@ -335,6 +335,23 @@ def test_what_has_not_opted_in_and_was_kept_off_exclusive_cpus_is_no_other_owner
     assert node.cpus("again").isdisjoint(node.cpus("plain"))
 
 
+def test_what_was_kept_off_exclusive_cpus_has_them_too_once_that_rule_is_taken_back(tmp_path: Path) -> None:
+    """What another owner keeps to fewer CPUs is left alone."""
+    node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True))
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 2))
+    node.create(pod("plain"), container("plain"))
+    node.create(pod("another"), container("another", claim="4-7"))
+    for name in ("own", "plain", "another"):
+        node.begin(name)
+    node.recorder.write()
+    node.kill()
+    node.rules = Rules()
+    node.start()
+    assert node.cpus("own") == node.agent.occupancy.exclusive
+    assert node.cpus("plain") == node.machine.cpus
+    assert str(node.cpus("another")) == "4-7"
+
+
 def test_what_was_kept_off_cpus_that_nobody_had_when_it_was_written_down_is_no_other_owners(tmp_path: Path) -> None:
     """The only one with CPUs of its own came and went before that was written."""
     node = Restarting(two_numa_nodes(), tmp_path, rules=Rules(everyone=True))
