@@ -218,6 +218,22 @@ def test_a_namespaces_quota_holds_before_the_extender_has_sent_it_again(node: Re
     assert node.agent.ledger.demands.quotas == quotas
 
 
+def test_what_was_given_and_written_down_is_had_though_a_lower_quota_came_while_no_enforcer_ran(
+    node: Restarting,
+) -> None:
+    """Whether or not the runtime has carried it out: who has more than a new quota keeps it."""
+    node.create(pod("own", group="web", cpus="exclusive"), container("own", 3))
+    node.begin("own")
+    given = node.cpus("own")
+    node.recorder.write()
+    node.kill()
+    node.cgroups[path_of("own")] = node.machine.cpus_of(NumaSet.parse("0")), node.machine.mems
+    node.start(joined=False)
+    node.agent.limited({"shop": Quota(exclusive_cpus=2)})
+    node.synchronize()
+    assert node.cpus("own") == node.agent.occupancy.exclusive == given
+
+
 @pytest.mark.parametrize("machine", [two_numa_nodes(), NO_NUMA], ids=["two NUMA nodes", "one"])
 def test_members_are_ours_again_after_a_release(tmp_path: Path, machine: Machine) -> None:
     node = Restarting(machine, tmp_path)
