@@ -101,6 +101,10 @@ class Cluster(AllOrNothing):
         listed: list[dict[str, Any]] = self.plane.api.get(f"/api/v1/namespaces/{namespace}/pods", query).json()["items"]
         return listed
 
+    def phases(self, namespace: str) -> list[str]:
+        """Of its pods, as Kubelets.phases: for who waits, and asks for the pods themselves at the end."""
+        return self._kubelets.phases(namespace)
+
     def until(self, done: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
         """TimeoutError naming `what`."""
         until(done, f"{what}; logs are in {self.folder}", patience_s, pause_s=0.1)

@@ -38,6 +38,7 @@ class Kubelets:
         self.errors: list[str] = []
         self._api, self._nodes = api, nodes
         self._running: dict[str, str] = {}
+        self._phases: dict[str, tuple[str, str]] = {}
         self._ended: set[str] = set()
         self._addresses = itertools.count(1)
         self._pool = ThreadPoolExecutor(WORKERS, "kubelet")
@@ -50,6 +51,10 @@ class Kubelets:
     def stop(self) -> None:
         self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def phases(self, namespace: str) -> list[str]:
+        """Of all its pods, as the watch has told: the past, but no question to the API server."""
+        return [phase for where, phase in list(self._phases.values()) if where == namespace]
 
     def _follow(self) -> None:
         while not self._stopping.is_set():
@@ -67,7 +72,7 @@ class Kubelets:
         listed = self._api.get("/api/v1/pods").json()
         here = {pod["metadata"]["uid"] for pod in listed["items"]}
         yield from listed["items"]
-        for uid in [uid for uid in self._running if uid not in here]:
+        for uid in [uid for uid in self._phases if uid not in here]:
             self._gone(uid)
         query = {
             "watch": "true",
@@ -88,6 +93,7 @@ class Kubelets:
 
     def _seen(self, pod: dict[str, Any]) -> None:
         node, uid = pod["spec"].get("nodeName", ""), pod["metadata"]["uid"]
+        self._phases[uid] = (pod["metadata"]["namespace"], pod.get("status", {}).get("phase", ""))
         if node not in self._nodes:
             return
         if pod["metadata"].get("deletionTimestamp"):
@@ -100,6 +106,7 @@ class Kubelets:
 
     def _gone(self, uid: str) -> None:
         """Its object is no more, as after a deletion by force."""
+        self._phases.pop(uid, None)
         node = self._running.pop(uid, "")
         if node and not self._stopping.is_set():
             self._pool.submit(self._carefully, uid, self._nodes[node].end, uid)

@@ -13,7 +13,7 @@ from extender.kube.config import connect
 from lab.cluster.kubelets import Kubelets
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import Send
-from lab.standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S, until
 
 
 class Recorder:
@@ -83,3 +83,22 @@ def test_a_pod_that_can_t_be_run_is_named(server, node, kubelets):
     node.wait("broken")
     kubelets.stop()
     assert kubelets.errors == ["default/broken: KeyError: 'broken'"]
+
+
+def test_the_phases_of_all_pods_of_a_namespace_are_known_and_none_of_those_that_have_gone(server, kubelets):
+    bound(server, "runs")
+    bound(server, "goes")
+    server.create_pod("waits")
+    server.create_pod("elsewhere", "other")
+    until(lambda: sorted(kubelets.phases("default")) == ["Pending", "Running", "Running"], "two to run")
+    server.delete("v1", "pods", "goes", "default", grace_s=0)
+    until(lambda: sorted(kubelets.phases("default")) == ["Pending", "Running"], "one to be gone")
+
+
+def test_pods_that_went_while_nobody_watched_are_not_kept(server, kubelets):
+    server.create_pod("goes")
+    until(lambda: kubelets.phases("default") == ["Pending"], "it to be known")
+    while not server.break_watches(Send(b"no JSON\n"), "pods"):
+        pass
+    server.delete("v1", "pods", "goes", "default", grace_s=0)
+    until(lambda: not kubelets.phases("default"), "it to be forgotten")

@@ -16,6 +16,8 @@ from lab.standins.patience import until
 
 Deployment = dict[str, Any]
 
+RUNNING = "Running"
+
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
@@ -71,9 +73,11 @@ class Namespace:
             )
 
         def done() -> bool:
+            if len(self.cluster.phases(self.name)) != replicas(groups):
+                return False
             pods = self.pods()
             new = [pod for pod in pods if pod["metadata"]["labels"].get("update") == str(number)]
-            return len(pods) == len(new) == replicas(groups) == self.running()
+            return len(pods) == len(new) == replicas(groups) == _running(pods)
 
         self.cluster.until(done, f"update {number}")
 
@@ -98,10 +102,15 @@ class Namespace:
 
     def running(self) -> int:
         """How many pods run."""
-        return sum(pod["status"]["phase"] == "Running" for pod in self.pods())
+        return _running(self.pods())
 
     def until_running(self, count: int) -> None:
-        self.cluster.until(lambda: self.running() == count, f"{count} pods running in {self.name}")
+        """Lists of hundreds of pods, asked for all the time, would take more of the CPUs than the pods' starts."""
+
+        def done() -> bool:
+            return self.cluster.phases(self.name).count(RUNNING) == count == self.running()
+
+        self.cluster.until(done, f"{count} pods running in {self.name}")
 
     def reported_cpus(self, pod: str) -> list[str]:
         """Of each container of a pod, as its node told the extender, once it has."""
@@ -124,7 +133,9 @@ class Namespace:
         path = f"/api/v1/namespaces/{self.name}"
         for what in (path, f"{path}/pods"):
             self.cluster.until(lambda what=what: self._ended(what), f"{what} to be deleted")
-        self.cluster.until(lambda: not self.pods(), f"the pods of {self.name} to be gone")
+        self.cluster.until(
+            lambda: not self.cluster.phases(self.name) and not self.pods(), f"the pods of {self.name} to be gone"
+        )
 
     def _ended(self, what: str) -> bool:
         """Whether it was answered: many pods take the server longer than an answer is waited for, and fewer each time."""
@@ -162,6 +173,10 @@ def published(namespace: Namespace) -> set[str]:
     """The namespace's groups that have an object."""
     path = f"/apis/numakin.io/v1alpha1/namespaces/{namespace.name}/affinitygroups"
     return {each["metadata"]["name"] for each in namespace.cluster.plane.api.get(path).json()["items"]}
+
+
+def _running(pods: Iterable[dict[str, Any]]) -> int:
+    return sum(pod["status"]["phase"] == RUNNING for pod in pods)
 
 
 def nodes_by_group(pods: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
