@@ -7,14 +7,17 @@ How long a run may take is told by the environment (UNTIL), since a run that CI 
 in time is skipped, and named like all that could not run.
 
 Of several processes that run tests side by side each begins the next file when the CPUs are not overrun: what many wait for
-at once comes to each after its patience.
+at once comes to each after its patience. As many of them collect at a time as there are CPUs: what none has compiled yet is
+compiled by those that come first, and read by the others.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +65,11 @@ MOST_HELD_BACK_S = 600.0
 
 EMULATED = "numavm"
 """The marker of tests that read what an emulated machine computed, which takes minutes."""
+
+ONE_CLUSTER = "tests/cluster/"
+"""The beginning of names of tests most of which share a control plane: one after the other they take nearly as long as all
+the others together.
+"""
 
 ONE_BOOT = "four_nodes"
 """The fixture of those that read what one and the same machine computed."""
@@ -145,15 +153,34 @@ class Room:
             self.left_s -= self.every_s
 
 
+@contextmanager
+def turn(number: int, places: int) -> Iterator[None]:
+    """Of the processes whose numbers leave the same remainder, one is within at a time. Who is first locks a file of ours."""
+    ours = sorted(Path(__file__).parent.glob("*.py"))
+    with ours[number % min(places, len(ours))].open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return (yield)
+    with turn(int(worker["workerid"].removeprefix("gw")), os.cpu_count() or 1):
+        return (yield)
+
+
 _room = Room()
 _begun: set[Path] = set()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Emulated machines wait for nobody: they take longest, and begin first."""
+    """Emulated machines and the cluster that many share wait for nobody: they take longest, and begin first."""
     side_by_side = hasattr(item.config, "workerinput")
-    if side_by_side and item.path not in _begun and item.get_closest_marker(EMULATED) is None:
+    longest = item.get_closest_marker(EMULATED) is not None or item.nodeid.startswith(ONE_CLUSTER)
+    if side_by_side and item.path not in _begun and not longest:
         _room.wait()
     _begun.add(item.path)
     item.stash[WATCH] = _Watch(load())

@@ -6,12 +6,24 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from lab.standins.patience import PATIENCE_S
-from tests.pace import LOAD_PER_CPU, LONGEST_FILE_S, MAY_TAKE_LONGER, MOST_RUNNING, MOST_S, UNTIL, Room, bound, running
+from tests.pace import (
+    LOAD_PER_CPU,
+    LONGEST_FILE_S,
+    MAY_TAKE_LONGER,
+    MOST_RUNNING,
+    MOST_S,
+    UNTIL,
+    Room,
+    bound,
+    running,
+    turn,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -177,3 +189,19 @@ def test_a_file_is_begun_when_the_cpus_have_room(measured: tuple[float, ...], re
 
 def test_what_runs_is_counted_with_who_counts() -> None:
     assert running() > 0
+
+
+def test_as_many_collect_at_a_time_as_there_are_cpus() -> None:
+    third_is_in = threading.Event()
+
+    def third() -> None:
+        with turn(2, 2):
+            third_is_in.set()
+
+    waits = threading.Thread(target=third)
+    with turn(1, 2):
+        with turn(0, 2):
+            waits.start()
+            assert not third_is_in.wait(0.2)
+        assert third_is_in.wait(PATIENCE_S)
+    waits.join()
