@@ -6,6 +6,7 @@ The stand-in of the other tests keeps each manager's fields apart and no more.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from extender.kube.api import MERGE_PATCH, Api, ApiError
 from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.publish import Desired, Publisher
 from lab.cluster.cluster import Cluster
+from tests.cluster.conftest import made
 from tests.cluster.workloads import Namespace
 from tests.extender.kube.objects.specs import BAD, TAKEN
 from tests.manifests.rendered import files, one
@@ -38,16 +40,16 @@ def published(api: Api, *groups: GroupStatus) -> Publisher:
     return publisher
 
 
-@pytest.fixture
-def api(namespace: Namespace) -> Api:
+@pytest.fixture(scope="module")
+def api(ten_nodes: Cluster) -> Api:
+    """Of a cluster that has the copy."""
     definition = json.loads(json.dumps(one(files(), "CustomResourceDefinition", "affinitygroups.numakin.io")))
     definition["metadata"]["name"] = f"affinitygroups.{COPY}"
     definition["spec"]["group"] = COPY
     definition["spec"]["names"].pop("shortNames", None)
-    cluster = namespace.cluster
-    cluster.apply([definition])
-    cluster.kubectl("wait", "--for=condition=Established", "crd", f"affinitygroups.{COPY}", "--timeout=180s")
-    return cluster.plane.api
+    ten_nodes.apply([definition])
+    ten_nodes.kubectl("wait", "--for=condition=Established", "crd", f"affinitygroups.{COPY}", "--timeout=180s")
+    return ten_nodes.plane.api
 
 
 @pytest.fixture
@@ -122,24 +124,37 @@ def test_the_fullest_status_is_taken(api: Api, cart: GroupStatus):
     assert published(api, full).published == 1
 
 
+@pytest.fixture(scope="module")
+def unchanged(ten_nodes: Cluster) -> Iterator[Namespace]:
+    """A namespace in which nothing is made that stays."""
+    yield from made(ten_nodes)
+
+
 def created(api: Api, namespace: Namespace, spec: Any) -> dict[str, Any]:
     path = f"/apis/numakin.io/v1alpha1/namespaces/{namespace.name}/affinitygroups"
     body = {"apiVersion": "numakin.io/v1alpha1", "kind": "AffinityGroup", "metadata": {"name": "a"}, "spec": spec}
     return api.request("POST", path, CREATES, body).json()
 
 
-def test_the_definition_takes_each_spec_that_the_extender_takes(api: Api, namespace: Namespace):
+def test_the_definition_takes_each_spec_that_the_extender_takes(api: Api, unchanged: Namespace):
     for spec, _ in TAKEN:
         if spec is not None:
-            assert created(api, namespace, spec)["spec"] == spec
+            assert created(api, unchanged, spec)["spec"] == spec
 
 
 @pytest.mark.parametrize("spec", [spec for spec, _ in BAD], ids=lambda spec: json.dumps(spec)[:40])
-def test_and_refuses_each_that_the_extender_does_not(api: Api, namespace: Namespace, spec: Any):
+def test_and_refuses_each_that_the_extender_does_not(api: Api, unchanged: Namespace, spec: Any):
     with pytest.raises(ApiError, match=r"^(400|422) "):
-        created(api, namespace, spec)
+        created(api, unchanged, spec)
 
 
+@pytest.fixture
+def pods_resources(ten_nodes: Cluster) -> None:
+    if ten_nodes.plane.release.minor < 34:
+        pytest.skip("before Kubernetes 1.34 a pod has no resources of its own unless a feature gate says so")
+
+
+@pytest.mark.usefixtures("pods_resources")
 @pytest.mark.parametrize(
     ("own", "containers", "requests"),
     [
@@ -150,11 +165,9 @@ def test_and_refuses_each_that_the_extender_does_not(api: Api, namespace: Namesp
     ],
     ids=["the limit", "the containers' sum", "the sum of what has no limit", "no limits, nothing filled in"],
 )
-def test_what_a_pods_own_resources_leave_out_is_filled_in(api: Api, namespace: Namespace, own, containers, requests):
+def test_what_a_pods_own_resources_leave_out_is_filled_in(api: Api, unchanged: Namespace, own, containers, requests):
     """So the extender reads a pod's requests alone."""
-    if namespace.cluster.plane.release.minor < 34:
-        pytest.skip("before Kubernetes 1.34 a pod has no resources of its own unless a feature gate says so")
-    made = [{"name": f"c{at}", "image": "x", "resources": resources} for at, resources in enumerate(containers)]
-    body = {"metadata": {"name": "p"}, "spec": {"containers": made, "resources": own}}
-    answer = api.request("POST", f"/api/v1/namespaces/{namespace.name}/pods", CREATES, body).json()
+    given = [{"name": f"c{at}", "image": "x", "resources": resources} for at, resources in enumerate(containers)]
+    body = {"metadata": {"name": "p"}, "spec": {"containers": given, "resources": own}}
+    answer = api.request("POST", f"/api/v1/namespaces/{unchanged.name}/pods", CREATES, body).json()
     assert answer["spec"]["resources"]["requests"] == requests

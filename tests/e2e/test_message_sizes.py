@@ -41,8 +41,10 @@ def test_an_answer_of_that_many_bytes_pins(runtime: RealRuntime, machine: SplitM
 def test_a_synchronize_over_4_mib_pins_every_member(
     runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
-    """Older runtimes send it as one message over ttrpc's limit, newer ones in parts."""
-    pods, annotation, variable = 20, "a" * (170 << 10), "e" * (100 << 10)
+    """Older runtimes send it as one message over ttrpc's limit, newer ones in parts. As large as the API server takes a
+    pod's annotations, and the kernel a variable.
+    """
+    pods, annotation, variable = 12, "a" * (250 << 10), "e" * (120 << 10)
     assert pods * (len(annotation) + len(variable)) > TTRPC_LIMIT
     kubelet, pids = runtime.kubelet, []
     for number in range(pods):
