@@ -28,3 +28,10 @@ def test_of_one_rule_only_what_it_says(page: Page) -> None:
     told = faults(page, "color-contrast")
     assert "<p style" in told
     assert "<button>" not in told
+
+
+def test_of_a_part_only_what_is_within(page: Page) -> None:
+    page.set_content(PAGE.format(f"{PALE}<div class='panel'>{NAMELESS}</div>"))
+    told = faults(page, within=".panel")
+    assert "<button>" in told
+    assert "<p style" not in told
