@@ -139,6 +139,8 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-signing-key-file={given.account_key}",
             f"--service-account-key-file={given.account_key}", "--service-cluster-ip-range=10.96.0.0/16",
+            # Of whom nobody is to be kept waiting; its figures would be a sixth of what the server computes.
+            "--enable-priority-and-fairness=false",
             "--allow-privileged=true", f"--audit-policy-file={policy}", f"--audit-log-path={self.audit_log}",
             *self.release.api_server_options, *self._gates,
             *((f"--runtime-config={SCHEDULING_GROUPS}=true",) if self._gates else ()),
