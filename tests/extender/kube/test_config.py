@@ -171,3 +171,11 @@ class TestInAPod:
         (account.folder / file).write_text("")
         with pytest.raises(BadKubeconfig, match=f"^service account {re.escape(str(account.folder))}: {received}"):
             account.connect()
+
+
+def test_the_system_s_authorities_are_not_read_for_a_server_over_plain_http(server, tmp_path, monkeypatch):
+    """Each start would take a twentieth of a second longer."""
+    read: list[ssl.SSLContext] = []
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda context, _purpose: read.append(context))
+    assert connect(str(server.kubeconfig(tmp_path / "kubeconfig")), {}) is not None
+    assert read == []

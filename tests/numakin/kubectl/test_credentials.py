@@ -287,3 +287,14 @@ def test_the_way_leads_through_the_cluster_s_proxy(config: Config, monkeypatch: 
     finally:
         proxy.shutdown()
         proxy.server_close()
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [{"server": "http://127.0.0.1:8001"}, {"insecure-skip-tls-verify": True}],
+    ids=["over plain HTTP", "not verified"],
+)
+def test_where_no_authority_counts_the_system_s_are_not_read(config: Config, cluster: dict[str, Any]) -> None:
+    """Each command would begin a twentieth of a second later."""
+    asked = chosen([str(config(cluster=cluster | {"certificate-authority": ""}))])
+    assert Credentials(asked).tls.cert_store_stats()["x509"] == 0
