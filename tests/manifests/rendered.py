@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,18 @@ def parsed(text: str) -> list[dict[str, Any]]:
 
 
 def files(folder: str = "base") -> list[dict[str, Any]]:
-    """Every object in a folder's files, as written."""
-    result = []
-    for path in sorted((MANIFESTS / folder).glob("*.yaml")):
-        if path.name != "kustomization.yaml":
-            result += parsed(path.read_text())
+    """Every object in a folder's files, as written; the caller's own."""
+    result: list[dict[str, Any]] = json.loads(_as_json(folder))
     return result
+
+
+@functools.cache
+def _as_json(folder: str) -> str:
+    """A fortieth of the time of YAML, for those who ask in each test."""
+    paths = sorted((MANIFESTS / folder).glob("*.yaml"))
+    return json.dumps([
+        each for path in paths if path.name != "kustomization.yaml" for each in parsed(path.read_text())
+    ])  # fmt: skip
 
 
 @functools.cache
