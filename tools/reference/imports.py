@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,9 +26,14 @@ def modules(package: str) -> Iterator[tuple[str, Path]]:
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Dotted names of what a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+@functools.cache
+def imported(path: Path) -> tuple[str, ...]:
+    """Dotted names of what a file imports, wherever in it. Each file is asked about for each room, and read once."""
+    return tuple(_imported(ast.parse(path.read_text())))
+
+
+def _imported(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
