@@ -27,8 +27,8 @@ from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from numakin.placement.plan.problem import CpuAndMemory
 
-MOST_GROUPS = 500
-"""Groups of one plan, the largest first, some 0.1 ms each: the pods of the others are placed one by one."""
+MOST_GROUPS = 2_000
+"""Groups of one plan, the largest first, some 0.4 ms each: the pods of the others are placed one by one."""
 
 NO_PULLS: Pulls = {}
 NOTHING: Mapping[NumaPlace, CpuAndMemory] = {}
