@@ -29,11 +29,13 @@ from extender.state.pod_json import (
 )
 from extender.state.pod_terms import NO_POD_TERMS, PodTerms
 from extender.state.pods import ContainerRow, NodeRow, PodRow, ServiceRow
-from numakin.placement.model.errors import BadTerms
+from numakin.placement.model.demand import quantity
+from numakin.placement.model.errors import BadQuantity, BadTerms
 from numakin.placement.model.node_terms import KEPT_OUT, NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
+from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions, mentions
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -173,6 +175,7 @@ class _Address(msgspec.Struct):
 class _NodeStatus(msgspec.Struct):
     conditions: list[_NodeCondition] | None = None
     addresses: list[_Address] | None = None
+    allocatable: dict[str, str] | None = None
 
 
 class NodeObject(msgspec.Struct):
@@ -321,7 +324,17 @@ def node_row(node: NodeObject, near: Sequence[str] = ()) -> NodeRow:
             if taint.effect in KEPT_OUT
         ),
         near=node_domains.values(node.metadata.labels or _NOTHING, near),
+        allocatable=_allocatable(node.status.allocatable or {}),
     )
+
+
+def _allocatable(resources: Mapping[str, str]) -> CpuAndMemory | None:
+    if not {"cpu", "memory"} <= resources.keys():
+        return None
+    try:
+        return int(quantity(resources["cpu"]) * 1000), int(quantity(resources["memory"]))
+    except BadQuantity:
+        return None
 
 
 def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_ContainerStatus] | None) -> Sequence[Container]:

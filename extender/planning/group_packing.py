@@ -227,8 +227,8 @@ class GroupPacking:
     def _roomy(self, left: Sequence[Pod]) -> Bools:
         """The nodes that have room for all, as far as sums tell."""
         cpu, memory = self._with_beyond(left)
-        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1) * self._open_to_any(left)
-        roomy: Bools = (free >= cpu) & (self._rooms.memory.sum(axis=1) >= memory)
+        free, holds = self._rooms.of_nodes * self._open_to_any(left)
+        roomy: Bools = (free >= cpu) & (holds >= memory)
         return roomy
 
     def _holding(self, left: Sequence[Pod]) -> list[Bools]:
@@ -238,8 +238,7 @@ class GroupPacking:
         if not left or not self._areas.domains.of_node:
             return []
         cpu, memory = self._with_beyond(left)
-        free = np.maximum(self._rooms.cpu, 0.0).sum(axis=1) * self._open_to_any(left)
-        holds = self._rooms.memory.sum(axis=1)
+        free, holds = self._rooms.of_nodes * self._open_to_any(left)
         roomy = [
             (domain[0], _fewest(free[there], cpu), float(free[there].sum()), int(there.argmax()), there)
             for domain, there in self._areas.by_domain.items()
@@ -425,7 +424,7 @@ class GroupPacking:
     @property
     def _values(self) -> list[Floats]:
         devices = (each.free for each in self._devices.values())
-        return [self._cpu, self._memory, self._freed, *self._pages.values(), *devices]
+        return [self._cpu, self._memory, self._freed, self._rooms.left, *self._pages.values(), *devices]
 
     def _state(self) -> tuple[list[Floats], dict[str, NumaPlace]]:
         return [values.copy() for values in self._values], dict(self._places)

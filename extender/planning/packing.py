@@ -56,14 +56,12 @@ def pack(
     """
     index = {name: at for at, name in enumerate(rooms.nodes)}
     for place, (cpu, memory) in held.items():
-        if (node := index.get(place.node)) is not None:
-            at = rooms.numa_node[node] == place.numa_node
-            rooms.cpu[node, at] += cpu
-            rooms.memory[node, at] += memory
+        for node, at in _found(place, index, rooms):
+            rooms.give(node, at, (cpu, memory))
+    rooms.bound()
     for pod, place in tried:
-        if (node := index.get(place.node)) is not None:
-            for at in np.flatnonzero(rooms.numa_node[node] == place.numa_node).tolist():
-                rooms.take(node, at, pod.asks, pod.pages, pod.devices)
+        for node, at in _found(place, index, rooms):
+            rooms.take(node, at, pod.asks, pod.pages, pod.devices)
     plan = _Plan(PackingInput(rooms, index, NodeAreas(rooms.nodes, domains), pulls, slots, before))
     order = sorted(
         groups,
@@ -155,4 +153,12 @@ class _Plan:
     def _values(self) -> list[Floats]:
         rooms = self._rooms
         devices = (each.free for each in rooms.devices.values())
-        return [rooms.cpu, rooms.memory, rooms.groups, *rooms.pages.values(), *devices]
+        return [rooms.cpu, rooms.memory, rooms.groups, rooms.left, *rooms.pages.values(), *devices]
+
+
+def _found(place: NumaPlace, index: Mapping[str, int], rooms: FreeRoom) -> Iterable[tuple[int, int]]:
+    """Its node and its position there, where there is such a NUMA node."""
+    node = index.get(place.node)
+    if node is not None:
+        for at in np.flatnonzero(rooms.numa_node[node] == place.numa_node).tolist():
+            yield node, at

@@ -200,6 +200,7 @@ def plan_all(
     """By group, of those that have a plan: no two take the same room, and who gains most by each restart has the first
     choice. rooms: is taken from. pause: called after each piece of work, of some milliseconds.
     """
+    rooms.bound()
     listed = {cut.group: cut for cut in cuts}
     found: dict[str, Regrouping] = {}
     for cut in listed.values():
@@ -242,13 +243,12 @@ def _take(found: Regrouping, rooms: FreeRoom) -> bool:
     taken = []
     for place, demand in asked.items():
         node = index[place.node]
-        (numa_node,) = np.flatnonzero(rooms.numa_node[node] == place.numa_node)
+        (numa_node,) = np.flatnonzero(rooms.numa_node[node] == place.numa_node).tolist()
         if rooms.cpu[node, numa_node] < demand.expected_milli or rooms.memory[node, numa_node] < demand.memory:
             return False
         taken.append((node, numa_node, demand))
     for node, numa_node, demand in taken:
-        rooms.cpu[node, numa_node] -= demand.expected_milli
-        rooms.memory[node, numa_node] -= demand.memory
+        rooms.take(node, numa_node, (demand.expected_milli, demand.memory))
     return True
 
 

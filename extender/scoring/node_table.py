@@ -277,7 +277,7 @@ class NodeTable:
     ) -> FreeRoom:
         """As the column store has it."""
         self._settle()
-        return self._columns.free_room(now, timeout, but, sizes, resources)
+        return self._columns.free_room(now, timeout, but, self.admission.allocatable, sizes=sizes, resources=resources)
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
         """How many of a named group are on each NUMA node, assumed ones too; without those on several, and those on

@@ -338,7 +338,7 @@ class WaitingGroups:
     def _free(self) -> dict[str, float]:
         """By node, in millicores; what these groups hold with it."""
         assert self.room is not None
-        free = dict(zip(self.room.nodes, self.room.cpu.clip(0).sum(axis=1).tolist(), strict=True))
+        free = dict(zip(self.room.nodes, self.room.of_nodes[0].clip(0).tolist(), strict=True))
         for place, (cpu, _) in self.held.items():
             if place.node in free:
                 free[place.node] += cpu

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from extender.state.label_domains import AdmittingNode, LabelDomains
 from numakin.placement.model.node_terms import NodeTerms
+from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_TERMS = 256
 """Distinct terms whose nodes are remembered; past it they are forgotten and found anew, some 10 ms each at 5,000 nodes.
@@ -52,6 +53,10 @@ class Admission:
             del of_node[name]
         found = {terms: (where, old | changed | left) for terms, (where, old) in [*self._found.items()]}
         return Admission(of_node, found)
+
+    def allocatable(self, node: str) -> CpuAndMemory | None:
+        """What kube-scheduler has to give there, in millicores and bytes; None where it is not said."""
+        return self.of_node.get(node, _NOTHING).allocatable
 
     @cached_property
     def domains(self) -> LabelDomains:

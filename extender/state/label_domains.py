@@ -11,17 +11,21 @@ from typing import NamedTuple
 from extender.state.pod_terms import HOST, SpreadTerm
 from extender.state.pods import NodeRow
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
+from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_COUNTED = 256
 """Distinct terms whose domains are remembered; past it they are forgotten and found anew."""
 
 
 class AdmittingNode(NamedTuple):
-    """Of a node. at: by its labels' keys, which nodes of one pool share, where in values."""
+    """Of a node. at: by its labels' keys, which nodes of one pool share, where in values. allocatable: as `NodeRow` has
+    it.
+    """
 
     at: Mapping[str, int]
     values: tuple[str, ...]
     taints: tuple[Taint, ...]
+    allocatable: CpuAndMemory | None = None
 
     def get(self, key: str, /) -> str | None:
         """As `node_terms.Labels` has it."""
@@ -33,7 +37,10 @@ def node_facts(rows: Iterable[NodeRow]) -> dict[str, AdmittingNode]:
     """By node."""
     return {
         row.name: AdmittingNode(
-            _positions(tuple(map(intern, row.labels))), tuple(map(intern, row.labels.values())), row.taints
+            _positions(tuple(map(intern, row.labels))),
+            tuple(map(intern, row.labels.values())),
+            row.taints,
+            row.allocatable,
         )
         for row in rows
     }

@@ -16,6 +16,7 @@ from extender.state.node_report import Report, ReportRefused
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.live_usage import Devices, Live
 from numakin.placement.model.topology import Machine
+from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.placement.state.yielded import NONE, Yielded
 from numakin.wire.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
@@ -122,6 +123,12 @@ class NodeView:
         if _with_devices(self.held):
             occupancy = occupancy.with_live(_less_devices(self.reported.live, self.assumed.values()))
         return _carried(self, occupancy, held={})
+
+    @property
+    def requested(self) -> CpuAndMemory:
+        """Millicores and bytes, by all that runs there."""
+        rows = self.occupancy.load(self.machine).rows.values()
+        return sum(row.cpu for row in rows), sum(row.memory for row in rows)
 
     def free_pages(self, numa_node: int, size: int) -> int:
         """Bytes in hugepages of this size that are neither requested nor in use."""

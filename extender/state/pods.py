@@ -19,6 +19,7 @@ from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE, template_of
+from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
 Row = TypeVar("Row")
@@ -243,7 +244,8 @@ class PodRow:
 class NodeRow:
     """One Kubernetes node. ready: its condition Ready is True. cordoned: it takes no new pods, as while it is drained.
     near: the values of the labels by which nodes are near each other, as `node_domains.values` has them. taints: those
-    that a new pod has to tolerate.
+    that a new pod has to tolerate. allocatable: what kube-scheduler has to give there, in millicores and bytes; None
+    where it is not said.
     """
 
     name: str
@@ -254,6 +256,7 @@ class NodeRow:
     near: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
+    allocatable: CpuAndMemory | None = None
 
     @property
     def closed(self) -> bool:

@@ -509,6 +509,16 @@ def test_nothing_is_planned_on_a_node_that_takes_no_pods(nodes: Cluster, clock: 
     assert held(nodes, "a") == {"default/shop": "1: 6000"}
 
 
+@pytest.mark.parametrize(("kept", "home"), [(0, "a"), (1000, "b")])
+def test_a_group_goes_where_kube_scheduler_has_room_for_all_of_it(nodes: Cluster, clock: Clock, kept: int, home: str):
+    """With 8 CPUs held, 6 are free on a's NUMA node 1, of which its kubelet keeps some for itself."""
+    nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=(16_000 - kept, 64 << 30)), NodeRow("b"))))
+    created(nodes, clock, *of_group("shop", 8))
+    created(nodes, clock, *of_group("other", 6))
+    assert held(nodes, "a")["default/shop"] == "0: 8000"
+    assert "default/other" in held(nodes, home)
+
+
 TOLERATED = ({"key": "dedicated", "value": "fast"},)
 TOLERANT = NodeTerms.of(None, None, TOLERATED)
 ONLY_THERE = NodeTerms.of({"pool": "fast"}, None, TOLERATED)

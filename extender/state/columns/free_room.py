@@ -69,7 +69,8 @@ class FreeRoom:
     """nodes: their names. numa_node: ids, -1 where a node has fewer. cpu, memory: what neither is requested nor
     expected to be used, in millicores and bytes; 0 where no newcomer is to go. groups: how many have members there.
     pages: bytes in hugepages of each size that was asked for, devices: of each resource; without what is held for
-    groups.
+    groups. left: of each node, two rows, what kube-scheduler has left to give there: kubelets keep some of the machine
+    for themselves and the system, on no NUMA node in particular.
 
     Arrays of nodes x NUMA nodes, of its own: planning takes from them.
     """
@@ -79,19 +80,40 @@ class FreeRoom:
     cpu: Floats
     memory: Floats
     groups: Floats
+    left: Floats
     pages: Mapping[int, Floats] = field(default_factory=dict)
     devices: Mapping[str, FreeDevices] = field(default_factory=dict)
+
+    @property
+    def of_nodes(self) -> Floats:
+        """What is free on each node, two rows: CPU and memory."""
+        there = [np.maximum(free, 0.0).sum(axis=1) for free in (self.cpu, self.memory)]
+        found: Floats = np.minimum(there, self.left)
+        return found
 
     def take(
         self, node: int, at: int, asks: CpuAndMemory, pages: Iterable[tuple[int, int]] = (), devices: Devices = ()
     ) -> None:
         """For a pod, on the NUMA node at this position of a node. pages: bytes by their size."""
-        self.cpu[node, at] -= asks[0]
-        self.memory[node, at] -= asks[1]
+        self.give(node, at, (-asks[0], -asks[1]))
+        for free, left in zip((self.cpu[node], self.memory[node]), self.left[:, node].tolist(), strict=True):
+            np.minimum(free, left, out=free)
         for size, amount in pages:
             self.pages[size][node, at] -= amount
         for name, count in devices:
             self.devices[name].take(node, at, count)
+
+    def give(self, node: int, at: int, room: CpuAndMemory) -> None:
+        """There is so much more."""
+        self.cpu[node, at] += room[0]
+        self.memory[node, at] += room[1]
+        self.left[0, node] += room[0]
+        self.left[1, node] += room[1]
+
+    def bound(self) -> None:
+        """No NUMA node has more than its node has left."""
+        for free, left in zip((self.cpu, self.memory), self.left, strict=True):
+            np.minimum(free, left[:, None], out=free)
 
     def place(self, at: int) -> NumaPlace:
         """at: in the flattened arrays."""

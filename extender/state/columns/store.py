@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import compress, repeat
 
 import numpy as np
@@ -16,6 +16,7 @@ from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains, pull
 from extender.state.node_view import NodeView
+from numakin.placement.plan.problem import CpuAndMemory
 
 FREE, WHOLE, LIMITED = map(COLUMNS.index, ("free", "whole", "limited"))
 
@@ -49,6 +50,8 @@ class ColumnStore:
         self._placing = np.zeros(64, dtype=np.bool_)
         self._revisions, self._revision = np.zeros(64, dtype=np.intp), 0
         self._free_share, self._limited = np.zeros(64), np.zeros(64, dtype=np.bool_)
+        self._requested = np.zeros((2, 64))
+        """Millicores and bytes of each node."""
         self._block = _blank(64, 2)
         self._memo = SlotMemo(KEYS)
         self._domains, self._domain_ids = NO_DOMAINS, dict[NodeDomain, int]()
@@ -140,11 +143,13 @@ class ColumnStore:
         now: float,
         timeout: float,
         but: Collection[str],
+        allocatable: Callable[[str], CpuAndMemory | None],
+        *,
         sizes: Collection[int] = (),
         resources: Collection[str] = (),
     ) -> FreeRoom:
-        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. sizes: of hugepages.
-        resources: of devices.
+        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. allocatable: of a node, None
+        where it is not known. sizes: of hugepages. resources: of devices.
         """
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
@@ -153,12 +158,14 @@ class ColumnStore:
         cells = Cells(*self._block.take(slots, axis=2).transpose(0, 2, 1))
         there = (cells.numa_node >= 0) & (cells.hot == 0)
         views = self._views[slots].tolist()
+        given = [allocatable(view.name) or (np.inf, np.inf) for view in views]
         return FreeRoom(
             nodes=[view.name for view in views],
             numa_node=np.ascontiguousarray(cells.numa_node),
             cpu=np.ascontiguousarray(np.where(there, np.minimum(cells.free, cells.unused), 0.0)),
             memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account, cells.real), 0.0)),
             groups=np.ascontiguousarray(cells.groups),
+            left=np.array(given, dtype=np.float64).reshape(-1, 2).T - self._requested[:, slots],
             pages={size: _free_pages(views, cells.numa_node, size) for size in sizes},
             devices={resource: _free_devices(views, cells.numa_node, resource) for resource in resources},
         )
@@ -229,6 +236,7 @@ class ColumnStore:
             self._block[:, :width, slot] = table
         self._free_share[slot] = 0.0 if table is None else np.maximum(table[FREE], 0.0).sum() / table[WHOLE].sum()
         self._limited[slot] = table is not None and table[LIMITED, 0] > 0
+        self._requested[:, slot] = (0, 0) if view is None else view.requested
         self._placing[slot] = view is not None and view.placing
         self._revision += 1
         self._revisions[slot] = self._revision
@@ -247,6 +255,7 @@ class ColumnStore:
         self._revisions = np.append(self._revisions, np.zeros(more, dtype=np.intp))
         self._free_share = np.append(self._free_share, np.zeros(more))
         self._limited = np.append(self._limited, np.zeros(more, dtype=np.bool_))
+        self._requested = np.append(self._requested, np.zeros((2, more)), axis=1)
         self._near = np.append(self._near, np.zeros((len(self._near), more), dtype=np.intp), axis=1)
 
 

@@ -360,3 +360,18 @@ class TestServiceNames:
 def test_a_service_shows_which_pods_are_behind_it(spec, selector):
     body = {"metadata": {"name": "cart", "namespace": "shop"}, "spec": spec}
     assert services().row(json.dumps(body).encode()) == ServiceRow("shop", "cart", selector)
+
+
+@pytest.mark.parametrize(
+    ("said", "row"),
+    [
+        ({"cpu": "15890m", "memory": "65Gi", "pods": "110"}, (15_890, 65 << 30)),
+        ({"cpu": "16", "memory": "32900948Ki"}, (16_000, 32_900_948 << 10)),
+        ({"cpu": "16"}, None),
+        ({"cpu": "many", "memory": "1Gi"}, None),
+        (None, None),
+    ],
+)
+def test_a_nodes_row_says_what_kube_scheduler_has_to_give_there(said, row):
+    body = {"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "16"}, "allocatable": said}}
+    assert nodes().row(json.dumps(body).encode()).allocatable == row

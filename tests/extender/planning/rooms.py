@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,8 +12,15 @@ WIDE = 1 << 40
 """Bytes: enough for all."""
 
 
-def room(*nodes: list[int], memory: int = WIDE, groups: dict[NumaPlace, int] | None = None) -> FreeRoom:
-    """Nodes n0, n1 and so on with so many free millicores on each of their NUMA nodes."""
+def room(
+    *nodes: list[int],
+    memory: int = WIDE,
+    groups: dict[NumaPlace, int] | None = None,
+    left: Sequence[int] | None = None,
+) -> FreeRoom:
+    """Nodes n0, n1 and so on with so many free millicores on each of their NUMA nodes. left: millicores that
+    kube-scheduler has left to give on each.
+    """
     width = max(map(len, nodes))
     cpu, ids = np.zeros((len(nodes), width)), np.full((len(nodes), width), -1.0)
     there = np.zeros((len(nodes), width))
@@ -21,7 +28,14 @@ def room(*nodes: list[int], memory: int = WIDE, groups: dict[NumaPlace, int] | N
         cpu[at, : len(node)], ids[at, : len(node)] = node, range(len(node))
     for place, count in (groups or {}).items():
         there[int(place.node[1:]), place.numa_node] = count
-    return FreeRoom([f"n{at}" for at in range(len(nodes))], ids, cpu, np.where(ids >= 0, float(memory), 0.0), there)
+    return FreeRoom(
+        [f"n{at}" for at in range(len(nodes))],
+        ids,
+        cpu,
+        np.where(ids >= 0, float(memory), 0.0),
+        there,
+        np.array([left or [np.inf] * len(nodes), [np.inf] * len(nodes)]),
+    )
 
 
 def devices(width: int, *nodes: Mapping[int, int]) -> FreeDevices:

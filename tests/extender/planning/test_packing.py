@@ -18,6 +18,8 @@ from extender.state.columns.free_room import NumaPlace
 from extender.state.node_domains import NodeDomains, label_keys
 from tests.extender.planning.rooms import devices, room
 
+GIB = 1 << 30
+
 
 def pods(group: str, *millis: int, workload: str = "", memory: int = 0) -> list[Pod]:
     return [Pod(f"{group}-{at}", workload or f"{group}-{at}", (milli, memory)) for at, milli in enumerate(millis)]
@@ -86,6 +88,34 @@ def test_who_has_no_room_any_more_where_it_was_planned_goes_elsewhere():
 def test_memory_bounds_it_too():
     group = Coming("a", pods("a", 1000, 1000, memory=3))
     assert len(spots(pack([group], room([8000, 8000], memory=5))["a"])) == 2
+
+
+class TestWhatKubeSchedulerHasLeft:
+    """Kubelets keep some of a machine for themselves, so that a node gives less than its NUMA nodes have."""
+
+    def test_a_group_goes_where_its_node_has_room_for_all_of_it(self):
+        free = room([8000, 8000], [9000, 9000], left=[7500, 16_000])
+        assert spots(pack([coming("a", *[1000] * 8)], free)["a"]) == {NumaPlace("n1", 0): 8}
+
+    def test_the_groups_of_one_plan_count_together(self):
+        free = room([8000, 8000], [9000, 9000], left=[15_500, 18_000])
+        packed = pack([coming("a", *[1000] * 8), coming("b", *[1000] * 8)], free)
+        assert [*map(spots, packed.values())] == [{NumaPlace("n0", 0): 8}, {NumaPlace("n1", 0): 8}]
+
+    def test_one_that_no_numa_node_holds_goes_to_the_node_that_has_room_for_all(self):
+        free = room([6000, 6000], [6000, 6000], left=[11_500, 12_000])
+        assert {place.node for place in pack([coming("a", *[1000] * 12)], free)["a"].values()} == {"n1"}
+
+    def test_what_these_groups_hold_already_is_theirs_here_too(self):
+        home = NumaPlace("n0", 0)
+        packed = pack([coming("a", *[1000] * 8)], room([0], [9000], left=[0, 9000]), held={home: (8000, 0)})
+        assert spots(packed["a"]) == {home: 8}
+
+    def test_memory_counts_likewise(self):
+        free = room([8000], [9000])
+        free.left[1, 0] = 3 * GIB
+        packed = pack([Coming("a", pods("a", *[1000] * 4, memory=GIB))], free)
+        assert spots(packed["a"]) == {NumaPlace("n1", 0): 4}
 
 
 def test_those_that_come_are_with_the_members_that_are_there():
@@ -217,10 +247,11 @@ MILLIS = st.lists(st.sampled_from([50, 500, 1000, 2500, 6000]), min_size=1, max_
 @given(
     st.lists(MILLIS, min_size=1, max_size=6),
     st.lists(st.lists(st.sampled_from([0, 1000, 4000, 9000, 20_000]), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.lists(st.sampled_from([1000, 5000, 12_000, 100_000]), min_size=4, max_size=4),
 )
-def test_no_numa_node_is_planned_over_its_room_and_nobody_is_left_out_who_fits(groups, nodes):
+def test_nothing_is_planned_over_its_room_and_nobody_is_left_out_who_fits(groups, nodes, given_by_nodes):
     there = [coming(f"g{at}", *millis) for at, millis in enumerate(groups)]
-    packed = pack(there, room(*nodes))
+    packed = pack(there, room(*nodes, left=given_by_nodes[: len(nodes)]))
     asks = {pod.uid: pod.asks[0] for group in there for pod in group.pods}
     taken = Counter[NumaPlace]()
     for places in packed.values():
@@ -228,7 +259,9 @@ def test_no_numa_node_is_planned_over_its_room_and_nobody_is_left_out_who_fits(g
             taken[place] += asks[uid]
     left = {NumaPlace(f"n{a}", b): milli for a, node in enumerate(nodes) for b, milli in enumerate(node)}
     assert all(milli <= left[place] for place, milli in taken.items())
-    most = max(milli - taken[place] for place, milli in left.items())
+    on_nodes = [sum(milli for place, milli in taken.items() if place.node == f"n{at}") for at in range(len(nodes))]
+    assert all(milli <= given for milli, given in zip(on_nodes, given_by_nodes, strict=False))
+    most = min(max(milli - taken[place] for place, milli in left.items()), given_by_nodes[0] - on_nodes[0])
     planned = {uid for places in packed.values() for uid in places}
     if len(nodes) == 1:
         assert all(asks[uid] > most for uid in asks.keys() - planned)
