@@ -16,7 +16,7 @@ def room(
     *nodes: list[int],
     memory: int = WIDE,
     groups: dict[NumaPlace, int] | None = None,
-    left: Sequence[int] | None = None,
+    left: Sequence[float] | None = None,
 ) -> FreeRoom:
     """Nodes n0, n1 and so on with so many free millicores on each of their NUMA nodes. left: millicores that
     kube-scheduler has left to give on each.
