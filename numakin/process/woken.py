@@ -45,5 +45,8 @@ class WokenThread:
         except BaseException:
             self.wake()  # what it was woken for is still to be done
             raise
-        self._thread.stopping.wait((time.monotonic() - began) * (1 / self._share - 1))
+        rest_s = (time.monotonic() - began) * (1 / self._share - 1)
+        self._thread.stopping.wait(rest_s)
+        if self._due_s is not None:
+            self._due_s = max(0.0, self._due_s - rest_s)
         return None

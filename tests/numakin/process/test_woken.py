@@ -1,6 +1,7 @@
 """A thread that works when it is woken, and rests for the other part of its time."""
 
 import threading
+import time
 from queue import Empty, Queue
 
 import pytest
@@ -50,6 +51,22 @@ def test_the_first_round_may_be_due_by_itself_and_each_says_when_the_next_is(thr
     with pytest.raises(Empty):
         rounds.get(timeout=0.05)
     thread.stop(PATIENCE_S)
+
+
+def test_what_it_rests_counts_for_when_the_next_is_due(threads: Threads) -> None:
+    """Its rest is as long as that."""
+    began: Queue[float] = Queue()
+
+    def work() -> float:
+        began.put(time.monotonic())
+        time.sleep(0.01)
+        return 1.0
+
+    thread = WokenThread("t", work, share=0.01, first_s=0.0, threads=threads)
+    thread.start()
+    first, second = (began.get(timeout=PATIENCE_S) for _ in range(2))
+    thread.stop(PATIENCE_S)
+    assert second - first < 1.8
 
 
 def test_what_a_failed_round_was_woken_for_is_done_by_the_next(threads: Threads, failures: "Queue[Failure]") -> None:
