@@ -269,7 +269,7 @@ class Cluster:
         is free.
         """
         with self._lock:
-            self._nodes.to_come.told(kind, changes.rows, changes.gone, whole=changes.whole)
+            self._nodes.to_come.told(kind, changes.rows, changes.gone, self.clock(), whole=changes.whole)
             for gang in self._nodes.told.changed(kind, changes.rows, changes.gone, whole=changes.whole):
                 self._nodes.release_gang(gang)
                 self._nodes.give_up(*self._nodes.waiting.of_gang(gang))
@@ -297,9 +297,9 @@ class Cluster:
         self.faults.forget(gone)
         return elsewhere
 
-    def reserve(self) -> bool:
+    def reserve(self) -> float | None:
         """Plans anew where the groups go whose pods wait, and holds that room: on a thread of its own, which no call
-        waits for. Whether anything waits.
+        waits for. After how many seconds it is due again; None: nothing waits.
         """
         with self._lock:
             waiting = WaitingGroups.of(self._nodes, self.clock(), self.settings, self._ledger.rows)
@@ -319,10 +319,11 @@ class Cluster:
                 planned.to_come,
                 devices=waiting.devices,
                 homes=waiting.homes,
+                unsettled=waiting.settling.keys(),
             )
             self._nodes.created(pods.pods().keys() - waiting.pods.keys())
             self._ledger.planned(waiting.pods.keys())
-        return bool(waiting.pods)
+        return waiting.again_s
 
     def regroup(self, pause: Callable[[], None] = lambda: None) -> None:
         """Looks for groups that are cut and could be together: on a thread of its own, which no call waits for.

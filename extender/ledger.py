@@ -158,14 +158,14 @@ class BindingLedger:
 
     def awaits_plan(self, uid: str) -> bool:
         """Whether the pod comes in the place of one of another template, as in a rolling update, and no plan has
-        counted it yet: it would be drawn to those that go.
+        counted it yet, or none that has all of its group that is about to go: it would be drawn to those.
         """
-        pod = self._nodes.waiting.get(uid)
+        pod, holds = self._nodes.waiting.get(uid), self._nodes.group_holds
         return (
             pod is not None
-            and not (uid in self._planned or pod.holds_nothing or pod.own_terms or pod.devices)
+            and not (pod.holds_nothing or pod.own_terms or pod.devices)
             and self._nodes.to_come.templates.replaces(pod.workload)
-            and self._nodes.group_holds.place(uid) is None
+            and (pod.group in holds.unsettled or not (uid in self._planned or holds.place(uid)))
         )
 
     def planned(self, uids: Collection[str]) -> None:

@@ -92,9 +92,12 @@ class _GroupHold:
 
 
 class GroupHolds:
-    """given_back: how often room was given back for which no pod came."""
+    """given_back: how often room was given back for which no pod came. unsettled: the groups that are to be planned as
+    if they had not been, since it was not known what of them was about to be replaced.
+    """
 
     def __init__(self) -> None:
+        self.unsettled: Collection[str] = ()
         self._pods: dict[str, HeldPod] = {}
         self._groups: dict[str, _GroupHold] = {}
         self._on_node: defaultdict[str, set[str]] = defaultdict(set)
@@ -211,12 +214,14 @@ class GroupHolds:
         *,
         devices: Mapping[str, Devices] = NO_DEVICES,
         homes: Mapping[str, Collection[NumaPlace]] = NO_HOMES,
+        unsettled: Collection[str] = (),
     ) -> set[str]:
         """From now on it is this; nothing is held for groups that are not in it. The nodes where that is other than
         before. demands, devices: of each planned pod. members: the nodes where each group had some when it was planned,
         homes: the NUMA nodes. to_come: by group and workload, the places of pods that were not created by then.
         """
         touched: set[str] = set()
+        self.unsettled = unsettled
         planned = {**planned}
         for group, promise in self._promises.items():
             planned[group] = {**planned.get(group, {}), promise.holder: promise.place}
@@ -339,7 +344,7 @@ class GroupHolds:
             )
             for group, known in self._groups.items()
         }
-        copied._promises = dict(self._promises)
+        copied._promises, copied.unsettled = dict(self._promises), self.unsettled
         for node, groups in self._on_node.items():
             copied._on_node[node] = set(groups)
         return copied

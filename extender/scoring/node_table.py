@@ -404,10 +404,11 @@ class NodeTable:
         *,
         devices: Mapping[str, Devices],
         homes: Mapping[str, Collection[NumaPlace]],
+        unsettled: Collection[str],
     ) -> None:
         """From now on room is held for these waiting pods where they are planned."""
         if touched := self.group_holds.plan(
-            planned, demands, priorities, members, to_come, devices=devices, homes=homes
+            planned, demands, priorities, members, to_come, devices=devices, homes=homes, unsettled=unsettled
         ):
             self.holds += 1
             self._hold_on(touched)

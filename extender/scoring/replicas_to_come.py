@@ -8,6 +8,7 @@ while others of its workload are there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -29,6 +30,11 @@ FORMER_S = 60.0
 
 MOST_FORMER = 10_000
 """Members that were deleted and are remembered; the oldest go first."""
+
+FOLLOW_S = 0.2
+"""How long the plan of a group waits for the others of its controllers once the first of them has another template:
+kubectl and Helm change one after the other, some 50 ms apart.
+"""
 
 ENDING = frozenset({"Job", "CronJob"})
 """Controllers whose pods end by themselves, and are not made again."""
@@ -82,9 +88,13 @@ class ReplicasToCome:
         """By uid, the oldest first."""
         self._former_of: _ByWorkload[str] = _ByWorkload()
 
-    def told(self, kind: str, rows: Iterable[ToldRow], gone: Iterable[str], *, whole: bool) -> None:
+    def told(self, kind: str, rows: Iterable[ToldRow], gone: Iterable[str], now: float, *, whole: bool) -> None:
         """As `Changes` has them, of one kind of controllers."""
         replicas = {(kind, row.name): row.replicas for row in rows}
+        for key, kept in replicas.items():
+            before = self._told.get(key)
+            if kept is not None and before is not None and _renewed(before, kept):
+                self.templates.announced(kept.workload, now)
         lost = {key for key in self._told if key[0] == kind} - replicas.keys() if whole else set[_Key]()
         for key in {*replicas, *((kind, name) for name in gone), *lost}:
             self._forget(key)
@@ -97,7 +107,7 @@ class ReplicasToCome:
         self.counts.changed(before, after)
         self.forget_former(now)
         were, are = counted(before), counted(after)
-        self.templates.changed(before, after)
+        self.templates.changed(before, after, now)
         if were is None and after is not None and are is not None:
             self._came(after)
         elif were is not None and were[1] and are is None and before is not None:
@@ -124,6 +134,16 @@ class ReplicasToCome:
     def renews(self, group: str) -> bool:
         """Whether a controller is replacing pods of the group by others of another template."""
         return any(map(self.templates.replaces, islice(self._controllers.of(group), MOST_WORKLOADS)))
+
+    def settles_at(self, group: str) -> float:
+        """Until when others of its controllers may follow those that have begun to replace pods."""
+        begun, others = [], False
+        for workload, kept in islice(self._controllers.of(group).items(), MOST_WORKLOADS):
+            if (since := self.templates.replaced_since(workload)) is not None:
+                begun.append(since)
+            else:
+                others = others or any(each.template for each in kept.values())
+        return min(begun) + FOLLOW_S if begun and others else -math.inf
 
     def kept(self, group: str, workload: str) -> ToldReplicas | None:
         """What controllers say of the workload; None: nothing."""
@@ -183,6 +203,10 @@ class ReplicasToCome:
         former = self._former.pop(uid, None)
         if former is not None:
             self._former_of.drop(uid, former.was)
+
+
+def _renewed(before: ToldReplicas, after: ToldReplicas) -> bool:
+    return bool(before.template and after.template) and before.template != after.template
 
 
 def _group(row: PodRow) -> str:

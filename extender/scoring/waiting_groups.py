@@ -34,6 +34,9 @@ from numakin.placement.plan.problem import CpuAndMemory
 MOST_LATER = 500
 """Replicas of one group that are not created yet and that are planned for: planning goes through each."""
 
+AGAIN_S = 1.0
+"""Between two plans while pods wait and none comes: nodes change, and room is given back."""
+
 NO_RENEWAL = Renewal()
 
 
@@ -72,8 +75,8 @@ class WaitingGroups:
     where each group has members, at all. beside: of these, where the only ones have devices and are on several NUMA
     nodes. sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room
     that other holds have. before: where pods were planned last; later_before: by group and workload, where those were
-    that were not created yet. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created a
-    moment ago.
+    that were not created yet. settling: groups of which more may be about to be replaced, for so many seconds. barred:
+    as `GroupHolds` has it, of the groups to plan. grow: of which more was created a moment ago.
     """
 
     pods: Mapping[str, WaitingPod]
@@ -88,6 +91,7 @@ class WaitingGroups:
     renewals: Mapping[str, Renewal]
     sizes: Mapping[str, int]
     to_come: Mapping[str, Sequence[ToldReplicas]]
+    settling: Mapping[str, float]
     barred: Mapping[str, frozenset[str]]
     grow: Collection[str]
     room: FreeRoom | None
@@ -111,6 +115,7 @@ class WaitingGroups:
         """Under the cluster's lock. rows: of the pods that there are, by uid."""
         nodes.show("")
         nodes.to_come.forget_former(now)
+        nodes.to_come.templates.forget_announced(now)
         holds, pods = nodes.group_holds, nodes.waiting.pods()
         groups = holds.moving(
             nodes.waiting.changes, nodes.waiting.created, now, settings.group_hold,
@@ -158,17 +163,29 @@ class WaitingGroups:
             sizes=_sizes(pods.values(), nodes.told),
             to_come=to_come,
             grow=holds.growing(now),
+            settling={group: left for group in groups if (left := nodes.to_come.settles_at(group) - now) > 0},
             barred={group: holds.barred(group) for group in groups},
             room=nodes.free_room(now, settings.report_timeout, nodes.cordoned, sizes, resources) if groups else None,
             held=held,
-            before={uid: planned for uid in pods if (planned := holds.place(uid)) is not None},
-            later_before={group: holds.places_to_come(group) for group in groups},
+            before={
+                uid: planned
+                for uid, pod in pods.items()
+                if pod.group not in holds.unsettled and (planned := holds.place(uid)) is not None
+            },
+            later_before={
+                group: holds.places_to_come(group) if group not in holds.unsettled else {} for group in groups
+            },
             uses=nodes.known.uses,
             pulls=nodes.known.peers,
             plans=nodes.plans,
             domains=nodes.domains,
             admission=nodes.admission,
         )
+
+    @property
+    def again_s(self) -> float | None:
+        """When the next plan is due; None: nothing waits."""
+        return min((AGAIN_S, *self.settling.values())) if self.pods else None
 
     @property
     def demands(self) -> dict[str, Demand]:

@@ -68,7 +68,8 @@ def told_key(kind: str, namespace: str, name: str) -> str:
 class ToldReplicas:
     """What a controller keeps of one workload, NAMESPACE/KIND/NAME as `PodRow.workload` has it: so many pods of this
     group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes. ahead: how
-    many of a newer template may come before those that they replace have left their room.
+    many of a newer template may come before those that they replace have left their room. template: another for each
+    that it has; empty: it replaces no pods as that changes.
     """
 
     workload: str
@@ -79,6 +80,7 @@ class ToldReplicas:
     terms: NodeTerms = NO_TERMS
     devices: Devices = ()
     ahead: int = 0
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from extender.cluster import Cluster
 from extender.scoring.predict import taken_demand
-from extender.scoring.waiting_groups import PlannedGroups, WaitingGroups
+from extender.scoring.waiting_groups import AGAIN_S, PlannedGroups, WaitingGroups
 from extender.settings import Settings
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
@@ -733,12 +733,13 @@ def test_with_nothing_to_hold_for_no_room_is_held(clock: Clock):
 
 POOLS = ("east", "west")
 TEMPLATES = ("1111111111", "2222222222")
+DEPLOYMENTS_OF = ("shop", "store")
 DEVICES = {"a": {1: 2, 2: 1}, "b": {0: 1, 3: 1}, "c": {}}
 TERMS = {"": NO_TERMS} | {pool: NodeTerms.of({"pool": pool}, None, None) for pool in POOLS}
 
 
-def made_of(template: str, rows: list[PodRow]) -> list[PodRow]:
-    owner, labels = OwnerRow("Deployment", "shop"), {"pod-template-hash": template}
+def made_of(template: str, rows: list[PodRow], name: str = "shop") -> list[PodRow]:
+    owner, labels = OwnerRow("Deployment", name), {"pod-template-hash": template}
     return [replace(row, owner=owner, labels=labels) for row in rows]
 
 
@@ -750,7 +751,8 @@ def near(free: dict[int, int], homes: int) -> int:
 class Holds(RuleBasedStateMachine):
     """Groups come, are asked about, are bound and go, in any order, while time passes and nodes report, and go from one
     pool to another. Some pods are of one pool, some ask for devices, some come in the place of others of an older
-    template, and of some their controller says before that they will come.
+    template, and of some their controller says before that they will come, or that those that are there will be
+    replaced.
     """
 
     def __init__(self) -> None:
@@ -766,10 +768,11 @@ class Holds(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from("xyz"), count=st.integers(1, 5), cpu=st.sampled_from(["500m", "1", "3", "9"]),
           gated=st.booleans(), priority=st.sampled_from([0, 0, 5]), pool=st.sampled_from(["", *POOLS]),
-          devices=st.sampled_from([0, 0, 1, 2]), template=st.sampled_from(TEMPLATES))  # fmt: skip
-    def create(self, group, count, cpu, gated, priority, pool, devices, template):
+          devices=st.sampled_from([0, 0, 1, 2]), template=st.sampled_from(TEMPLATES),
+          name=st.sampled_from(DEPLOYMENTS_OF))  # fmt: skip
+    def create(self, group, count, cpu, gated, priority, pool, devices, template, name):
         rows = gpus(devices, of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority))
-        self.come(saying(TERMS[pool], made_of(template, rows)))
+        self.come(saying(TERMS[pool], made_of(template, rows, name)))
 
     def come(self, rows):
         self.made += len(rows)
@@ -778,18 +781,21 @@ class Holds(RuleBasedStateMachine):
         self.each_may_go_where_it_is_planned(row.uid for row in rows)
 
     @rule(group=st.sampled_from("xyz"), count=st.integers(0, 20), pool=st.sampled_from(["", *POOLS]),
-          ahead=st.integers(0, 4))  # fmt: skip
-    def tell_replicas(self, group, count, pool, ahead):
+          ahead=st.integers(0, 4), template=st.sampled_from(["", *TEMPLATES]),
+          name=st.sampled_from(DEPLOYMENTS_OF))  # fmt: skip
+    def tell_replicas(self, group, count, pool, ahead, template, name):
         """Of all that is kept, those created included."""
         said = Demand(1000), True, TERMS[pool]
-        kept = ToldReplicas("default/Deployment/shop", f"default/{group}", count, *said, ahead=ahead)
-        self.cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        more = {"ahead": ahead, "template": template}
+        kept = ToldReplicas(f"default/Deployment/{name}", f"default/{group}", count, *said, **more)
+        self.cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow(f"default/{name}", replicas=kept),)))
 
-    @rule(group=st.sampled_from("xyz"), pool=st.sampled_from(["", *POOLS]), template=st.sampled_from(TEMPLATES))
-    def create_as_planned(self, group, pool, template):
+    @rule(group=st.sampled_from("xyz"), pool=st.sampled_from(["", *POOLS]), template=st.sampled_from(TEMPLATES),
+          name=st.sampled_from(DEPLOYMENTS_OF))  # fmt: skip
+    def create_as_planned(self, group, pool, template, name):
         """A replica, just after `reserve`."""
         self.reserve()
-        self.come(saying(TERMS[pool], made_of(template, of_group(group, 1, first=self.made))))
+        self.come(saying(TERMS[pool], made_of(template, of_group(group, 1, first=self.made), name)))
 
     @rule(node=st.sampled_from("abc"), pool=st.sampled_from(["", *POOLS]))
     def change_pool(self, node, pool):
@@ -828,7 +834,9 @@ class Holds(RuleBasedStateMachine):
 
     @rule()
     def reserve(self):
-        self.cluster.reserve()
+        again_s = self.cluster.reserve()
+        waits = any(not row.node for row in self.rows.values())
+        assert (again_s is not None and 0 < again_s <= AGAIN_S) if waits else again_s is None
         self.each_may_go_where_it_is_planned(self.rows)
         self.each_has_its_devices_where_it_is_planned()
         self.all_have_room_where_they_are_planned()

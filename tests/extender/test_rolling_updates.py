@@ -12,7 +12,9 @@ import pytest
 
 from extender.cluster import Cluster
 from extender.kube.stream import pods
+from extender.scoring.replicas_to_come import FOLLOW_S
 from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.state.templates import ANNOUNCED_S
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.cpuset import NumaSet
@@ -50,8 +52,9 @@ def there(rows: Sequence[PodRow], numa_node: int) -> list[Reservation]:
     return [Reservation(row.uid, row.uid, "default/shop", home, demand, workload=row.workload) for row in rows]
 
 
-def kept(cluster: Cluster, name: str, count: int, ahead: int) -> None:
-    replicas = ToldReplicas(f"default/Deployment/{name}", "default/shop", count, Demand(CPU), ahead=ahead)
+def kept(cluster: Cluster, name: str, count: int, ahead: int, template: str = "") -> None:
+    workload, more = f"default/Deployment/{name}", {"ahead": ahead, "template": template}
+    replicas = ToldReplicas(workload, "default/shop", count, Demand(CPU), **more)
     cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow(f"default/{name}", replicas=replicas),)))
 
 
@@ -162,6 +165,75 @@ def test_of_two_deployments_the_one_that_is_updated_stays_beside_the_other(shop:
     shop.apply_pods(Changes(rows=tuple(stays)))
     kept(shop, "web", 4, ahead=3)
     assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+
+
+class TestTwoDeploymentsAreUpdatedOneAfterTheOther:
+    """NUMA node 0 of a has no room for all that may come before the others have ended, that of b for all of it."""
+
+    @pytest.fixture
+    def both(self, shop: Cluster) -> Cluster:
+        old = [*replicas("web", OLD, 4, node="a"), *replicas("db", OLD, 2, node="a")]
+        tell(shop, "a", other(1, 8000), other(0, 1000), *there(old, 0), generation=2)
+        shop.apply_pods(Changes(rows=tuple(old)))
+        kept(shop, "web", 4, 3, OLD), kept(shop, "db", 2, 2, OLD)
+        return shop
+
+    def test_the_second_is_heard_of_before_the_first_is_planned(self, both: Cluster, clock: Clock):
+        kept(both, "web", 4, 3, NEW)
+        clock.now += FOLLOW_S / 2
+        kept(both, "db", 2, 2, NEW)
+        assert came(both, *replicas("web", NEW, 3)) == {("b", "0")}
+        assert came(both, *replicas("db", NEW, 2)) == {("b", "0")}
+
+    def test_the_first_pod_waits_for_it(self, both: Cluster, clock: Clock):
+        kept(both, "web", 4, 3, NEW)
+        (first, *more) = replicas("web", NEW, 3)
+        both.apply_pods(Changes(rows=(first,)))
+        clock.now += FOLLOW_S / 4
+        assert both.reserve() == pytest.approx(FOLLOW_S * 3 / 4)
+        assert both._ledger.awaits_plan(first.uid)
+        kept(both, "db", 2, 2, NEW)
+        both.reserve()
+        assert not both._ledger.awaits_plan(first.uid)
+        assert asked(both, first) == "b"
+        assert came(both, *more) == {("b", "0")}
+
+    def test_it_waits_no_longer_for_one_that_does_not_come(self, both: Cluster, clock: Clock):
+        kept(both, "web", 4, 3, NEW)
+        (first,) = replicas("web", NEW, 1)
+        both.apply_pods(Changes(rows=(first,)))
+        clock.now += FOLLOW_S
+        both.reserve()
+        assert not both._ledger.awaits_plan(first.uid)
+        assert asked(both, first) == "a"
+
+    def test_another_number_of_replicas_announces_nothing(self, both: Cluster):
+        kept(both, "db", 3, 2, OLD)
+        assert not both._nodes.to_come.renews("default/shop")
+
+    def test_it_waits_for_none_that_replaces_no_pods(self, both: Cluster):
+        kept(both, "db", 2, 2)
+        kept(both, "web", 4, 3, NEW)
+        (first,) = replicas("web", NEW, 1)
+        both.apply_pods(Changes(rows=(first,)))
+        both.reserve()
+        assert not both._ledger.awaits_plan(first.uid)
+
+    def test_one_whose_pods_do_not_come_does_not_count_for_long(self, both: Cluster, clock: Clock):
+        kept(both, "db", 2, 2, NEW)
+        clock.now += ANNOUNCED_S
+        both.received("a"), both.received("b")
+        kept(both, "web", 4, 3, NEW)
+        clock.now += FOLLOW_S
+        assert came(both, *replicas("web", NEW, 1)) == {("a", "0")}
+
+    def test_a_pod_that_waits_in_vain_follows_what_is_planned_by_then(self, both: Cluster, clock: Clock):
+        kept(both, "web", 4, 3, NEW)
+        (first,) = replicas("web", NEW, 1)
+        both.apply_pods(Changes(rows=(first,)))
+        both.reserve()
+        assert both._ledger.awaits_plan(first.uid)
+        assert asked(both, first) == "a"
 
 
 def test_one_that_no_numa_node_holds_is_where_its_traffic_is(cluster: Cluster, clock: Clock):

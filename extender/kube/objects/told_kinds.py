@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from zlib import crc32
 
 import msgspec
 
@@ -32,6 +33,9 @@ REPLICA_FAILURE = "ReplicaFailure"
 RECREATE = "Recreate"
 """The strategy of a Deployment that makes new pods once the old ones are gone."""
 
+ON_DELETE = "OnDelete"
+"""The strategy of a StatefulSet that makes new pods as others delete its old ones."""
+
 USUAL_PERCENT = 25
 """Of its replicas, for pods more than those and for pods fewer, where a Deployment does not say."""
 
@@ -51,6 +55,7 @@ def no_sizes(_told: _ToldObject) -> Sizes:
 class ToldKind:
     """kind: as `told_groups` names it. sizes: what an object says. keeps: the kind of the workload whose replicas it
     keeps, empty: none; replicas: how many, and ahead: of another template, before those that they replace have ended.
+    renews: whether it replaces them as its template changes.
     """
 
     kind: str
@@ -60,6 +65,7 @@ class ToldKind:
     keeps: str = ""
     replicas: Callable[[_ToldObject], int] = lambda _told: 0
     ahead: Callable[[_ToldObject], int] = lambda _told: 0
+    renews: Callable[[_ToldObject], bool] = lambda _told: False
 
     @property
     def plural(self) -> str:
@@ -87,8 +93,8 @@ class ToldKind:
 
     def _kept(self, told: _ToldObject, pods: PodRows) -> ToldReplicas | None:
         """None where its pods are of no named group, or there are none to come."""
-        metadata, template = told.metadata, told.spec.template
-        if not self.keeps or template is None or not opted_in(template.metadata.annotations or {}):
+        metadata, template = told.metadata, _TEMPLATES.decode(told.spec.template) if self.keeps else None
+        if template is None or not opted_in(template.metadata.annotations or {}):
             return None
         given_up = metadata.deletion_timestamp is not None or told.status.has({REPLICA_FAILURE})
         count = 0 if given_up else min(self.replicas(told), LARGEST_SIZE)
@@ -104,7 +110,8 @@ class ToldKind:
             return None
         anywhere = not (pod.own_terms or told.spec.volume_claim_templates)
         workload = f"{metadata.namespace}/{kind}/{name}"
-        said = pod.terms, pod.devices, min(count, self.ahead(told))
+        made_of = f"{crc32(told.spec.template):08x}" if self.renews(told) else ""
+        said = pod.terms, pod.devices, min(count, self.ahead(told)), made_of
         return ToldReplicas(workload, opt_in.group, count, demand, anywhere, *said)
 
 
@@ -139,6 +146,10 @@ class _Template(msgspec.Struct):
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
+_NULL = msgspec.Raw(b"null")
+_TEMPLATES: msgspec.json.Decoder[_Template | None] = msgspec.json.Decoder(_Template | None)
+
+
 class _RollingUpdate(msgspec.Struct, rename="camel"):
     """Each a number, or a share in percent."""
 
@@ -149,6 +160,17 @@ class _RollingUpdate(msgspec.Struct, rename="camel"):
 class _Strategy(msgspec.Struct, rename="camel"):
     type: str | None = None
     rolling_update: _RollingUpdate | None = None
+
+
+class _RollingOrdinals(msgspec.Struct):
+    partition: int | None = None
+
+
+class _UpdateStrategy(msgspec.Struct, rename="camel"):
+    """Of a StatefulSet."""
+
+    type: str | None = None
+    rolling_update: _RollingOrdinals | None = None
 
 
 class _ToldSpec(msgspec.Struct, rename="camel"):
@@ -163,7 +185,9 @@ class _ToldSpec(msgspec.Struct, rename="camel"):
     parallelism: int | None = None
     completions: int | None = None
     suspend: bool | None = None
-    template: _Template | None = None
+    template: msgspec.Raw = _NULL
+    paused: bool | None = None
+    update_strategy: _UpdateStrategy | None = None
     volume_claim_templates: list[msgspec.Raw] | None = None
 
 
@@ -240,6 +264,15 @@ def _part(of: int | str | None, replicas: int, rounded: Callable[[float], int]) 
     return rounded(replicas * (int(percent) if percent.isascii() and percent.isdigit() else USUAL_PERCENT) / 100)
 
 
+def _rolls(told: _ToldObject) -> bool:
+    return not told.spec.paused
+
+
+def _rolls_all(told: _ToldObject) -> bool:
+    strategy = told.spec.update_strategy or _UpdateStrategy()
+    return strategy.type != ON_DELETE and not (strategy.rolling_update and strategy.rolling_update.partition)
+
+
 def _at_once(told: _ToldObject) -> int:
     """Of a Job; towards its end only as many as are still to succeed."""
     spec, status = told.spec, told.status
@@ -250,10 +283,12 @@ def _at_once(told: _ToldObject) -> int:
 
 
 KINDS = (
-    ToldKind(told_groups.DEPLOYMENTS, "apps", "v1", keeps="Deployment", replicas=_replicas, ahead=_ahead),
-    ToldKind(told_groups.STATEFUL_SETS, "apps", "v1", keeps="StatefulSet", replicas=_replicas),
+    ToldKind(
+        told_groups.DEPLOYMENTS, "apps", "v1", keeps="Deployment", replicas=_replicas, ahead=_ahead, renews=_rolls
+    ),
+    ToldKind(told_groups.STATEFUL_SETS, "apps", "v1", keeps="StatefulSet", replicas=_replicas, renews=_rolls_all),
     ToldKind(told_groups.JOBS, "batch", "v1", keeps="Job", replicas=_at_once),
-    ToldKind(told_groups.ROLLOUTS, "argoproj.io", "v1alpha1", keeps="Rollout", replicas=_replicas),
+    ToldKind(told_groups.ROLLOUTS, "argoproj.io", "v1alpha1", keeps="Rollout", replicas=_replicas, renews=_rolls),
     ToldKind(told_groups.POD_GROUPS, "scheduling.k8s.io", "v1alpha2", _of_pod_group),
     ToldKind(told_groups.WORKLOADS, "scheduling.k8s.io", "v1alpha1", _of_workload),
     ToldKind(told_groups.COSCHEDULED, "scheduling.x-k8s.io", "v1alpha1", _least),

@@ -278,7 +278,7 @@ def test_in_any_order_it_is_what_is_said_less_what_is_there_and_a_copy_says_the_
         if what == "say":
             said[workload] = number
             row = kept(name, number) if number else ToldRow(f"default/{name}")
-            come.told(DEPLOYMENTS, [row], [], whole=False)
+            come.told(DEPLOYMENTS, [row], [], now, whole=False)
         elif what == "wait":
             now += number
         else:
