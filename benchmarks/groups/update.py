@@ -1,16 +1,19 @@
-"""`python -m benchmarks.groups.update`: groups whose Deployments are all updated at once.
+"""`python -m benchmarks.groups.update`: groups whose Deployments are all updated.
 
-Groups come until the nodes are as full as asked for; then each Deployment gets another template, as by `kubectl rollout
-restart`. Its controller goes on as the real one does: so many pods more than there are to be, so many fewer that are
-ready, and old pods keep their room until they have ended.
+Groups come until the nodes are as full as asked for; then each Deployment gets another template, one after the other
+as by `kubectl rollout restart`. Its controller goes on as the real one does: so many pods more than there are to be, so
+many fewer that are ready, and old pods keep their room until they have ended.
 
 examples:
   python -m benchmarks.groups.update
+  python -m benchmarks.groups.update --deployments 3 --apart 0.5
+  python -m benchmarks.groups.update --deployments 3 --updated 1
   python -m benchmarks.groups.update --nodes 20 --fill 0.6 --surge 1 --unavailable 0 --seed 4
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
@@ -30,9 +33,9 @@ from benchmarks.graphs.app import app
 from benchmarks.groups import best, drawn
 from benchmarks.groups.command import quiet_parser
 from benchmarks.groups.play import PENDING, UNSEEN, Places, Played, row
-from extender.scoring.predict import wanted
+from extender.kube.objects import told_kinds
 from extender.state.pods import Changes
-from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
+from extender.state.told_groups import DEPLOYMENTS, ToldRow
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
 
@@ -44,8 +47,8 @@ PODS_IN_STEP = 2
 PLANNED_EACH = 3
 """Steps between two rounds in which the extender plans where groups go."""
 
-PATCHED_EACH = 4
-"""Steps between two Deployments that are given another template."""
+PATIENCE_S = 0.25
+"""How long kube-scheduler waits at most for a plan that has counted the pod it asks about."""
 
 MILLI = (250, 500, 1000, 1500)
 """What the pods of a group ask for each."""
@@ -60,6 +63,7 @@ COLUMNS = (
     "whole meanwhile",
     "same home",
     "pending",
+    "s waited",
     "ms a plan",
 )
 
@@ -67,17 +71,22 @@ KINDS = ("epyc-7763-nps2", "xeon-8480-snc4", "epyc-7742-nps1", "kunpeng-920-2s",
 
 MOST_STEPS = 30_000
 
+_READER = next(kind.resource() for kind in told_kinds.KINDS if kind.kind == DEPLOYMENTS)
+
 
 @dataclass(frozen=True)
 class Pace:
     """surge, unavailable: as a Deployment's strategy has them, below 1 a share. ready_s: from a pod's binding until it
-    is ready. ends_s: from its deletion until its room is free.
+    is ready. ends_s: from its deletion until its room is free. apart_s: between two Deployments that are given another
+    template, as by kubectl, one after the other. updated: of each group the first so many; 0: all.
     """
 
     surge: float = 0.25
     unavailable: float = 0.25
     ready_s: float = 0.3
     ends_s: float = 1.0
+    apart_s: float = 0.08
+    updated: int = 0
 
 
 @dataclass
@@ -90,6 +99,7 @@ class Rollout:
     new: list[Replica] = field(default_factory=list)
     ready: set[Replica] = field(default_factory=set)
     made: int = 0
+    revision: int = 1
 
     @property
     def wanted(self) -> int:
@@ -113,10 +123,7 @@ class Rollout:
     def created(self) -> list[Replica]:
         """As many new pods as there may be."""
         count = min(self.wanted - len(self.new), self.most - len(self.old) - len(self.new))
-        fresh = [
-            replace(self.replicas[0], revision=self.replicas[0].revision + 1, index=self.made + at)
-            for at in range(count)
-        ]
+        fresh = [replace(self.replicas[0], revision=self.revision, index=self.made + at) for at in range(count)]
         self.made += len(fresh)
         self.new += fresh
         return fresh
@@ -141,12 +148,14 @@ class Updated:
         self.pending, self._changed = 0, set[str]()
         self.planning: list[float] = []
         self.rollouts: dict[str, Rollout] = {}
+        self._waits: tuple[str, float] = ("", 0.0)
+        self.waited_s = 0.0
 
     def come(self, groups: Iterable[Instance], pace: Pace) -> None:
         replicas = [replica for group in groups for replica in group.replicas()]
         for replica in replicas:
             self.rollouts.setdefault(replica.workload, Rollout([], pace)).replicas.append(replica)
-        self.played.cluster.told(DEPLOYMENTS, Changes(rows=tuple(map(_told, self.rollouts.values()))))
+        self._tell(self.rollouts.values())
         self.played.create(replicas)
         self.played.now += 5.0
         self.played.reserve()
@@ -161,13 +170,14 @@ class Updated:
 
     def update(self) -> float:
         """Until only new pods are there. How large a share of the groups was on one node meanwhile."""
-        waiting, whole = deque(self.rollouts.values()), []
+        waiting, whole = deque(self._to_update()), []
         begun: list[Rollout] = []
-        planned = -PLANNED_EACH
+        planned, began_s, patched = -PLANNED_EACH, self.played.now, 0
         for step in range(MOST_STEPS):
             self.played.now += STEP_S
-            if step % PATCHED_EACH == 0 and waiting:
-                begun.append(waiting.popleft())
+            if waiting and self.played.now - began_s >= patched * waiting[0].pace.apart_s:
+                begun.append(self._patched(waiting.popleft()))
+                patched += 1
             self._happened()
             if step >= planned + PLANNED_EACH and self._queue:
                 self._report()
@@ -179,10 +189,26 @@ class Updated:
             self._controlled(begun)
             if step % 50 == 0:
                 whole.append(self.whole())
-            if not waiting and not self._due and all(rollout.done for rollout in self.rollouts.values()):
+            if not waiting and not self._due and all(rollout.done for rollout in begun):
                 break
         self._report()
         return fmean(whole)
+
+    def _to_update(self) -> Iterable[Rollout]:
+        before = Counter[Instance]()
+        for rollout in self.rollouts.values():
+            group = rollout.replicas[0].instance
+            if not rollout.pace.updated or before[group] < rollout.pace.updated:
+                before[group] += 1
+                yield rollout
+
+    def _patched(self, rollout: Rollout) -> Rollout:
+        rollout.revision += 1
+        self._tell([rollout])
+        return rollout
+
+    def _tell(self, rollouts: Iterable[Rollout]) -> None:
+        self.played.cluster.told(DEPLOYMENTS, Changes(rows=tuple(map(_told, rollouts))))
 
     def whole(self) -> float:
         nodes: dict[Instance, set[str]] = {}
@@ -204,10 +230,9 @@ class Updated:
 
     def _scheduled(self, most: int) -> None:
         for _ in range(min(most, len(self._queue))):
+            if self._awaits_plan(self._queue[0]):
+                break
             replica = self._queue.popleft()
-            if self.played.cluster._ledger.awaits_plan(replica.uid):  # noqa: SLF001 - as the answer to kube-scheduler waits
-                self._report()
-                self.played.reserve()
             want = Room(replica.cpu_milli, replica.memory)
             try:
                 choice = self._scheduler.schedule({"row": row(replica)}, replica.workload, want)
@@ -222,6 +247,19 @@ class Updated:
         if not self._queue:
             while self._under_way:
                 self._bound(*self._under_way.popleft())
+
+    def _awaits_plan(self, replica: Replica) -> bool:
+        """As the answer to kube-scheduler waits, which asks about no other pod meanwhile."""
+        awaits = self.played.cluster._ledger.awaits_plan  # noqa: SLF001
+        if awaits(replica.uid):
+            self._report()
+            self.played.reserve()
+        now = self.played.now
+        if self._waits[0] != replica.uid:
+            self._waits = replica.uid, now
+        waits = awaits(replica.uid) and now - self._waits[1] < PATIENCE_S
+        self.waited_s += STEP_S * waits
+        return waits
 
     def _bound(self, replica: Replica, node: str) -> None:
         self.played.bind(replica, node)
@@ -257,15 +295,23 @@ class Updated:
 
 
 def _told(rollout: Rollout) -> ToldRow:
-    first = rollout.replicas[0]
-    want = wanted(row(first))
-    assert want is not None
-    demand, ahead = (
-        want.whole[0].reservation_demand,
-        2 * (rollout.most - rollout.wanted) + rollout.wanted - rollout.least,
-    )
-    kept = ToldReplicas(first.workload, want.group, rollout.wanted, demand, ahead=ahead)
-    return ToldRow(f"{first.namespace}/{first.service.name}", {}, kept)
+    """As the API server sends the Deployment."""
+    first, pace = rollout.replicas[0], rollout.pace
+    annotations = {**first.annotations, "kubectl.kubernetes.io/restartedAt": str(rollout.revision)}
+    rolling = {"maxSurge": _of_replicas(pace.surge), "maxUnavailable": _of_replicas(pace.unavailable)}
+    spec = {
+        "replicas": rollout.wanted,
+        "template": {"metadata": {"annotations": annotations}, "spec": first.body()["spec"]},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+    }
+    metadata = {"namespace": first.namespace, "name": first.service.name}
+    told = _READER.row(json.dumps({"metadata": metadata, "spec": spec}).encode())
+    assert told is not None
+    return told
+
+
+def _of_replicas(number: float) -> int | str:
+    return f"{number:.0%}" if number < 1 else int(number)
 
 
 def groups(specs: Sequence[NodeSpec], fill: float, deployments: int, random: Random) -> list[Instance]:
@@ -311,7 +357,7 @@ class Found:
 @dataclass(frozen=True)
 class Told:
     """before, after: the update. whole: the mean share of groups that were on one node meanwhile. pending: how often
-    kube-scheduler found no room. plan_s: of CPU, for one plan.
+    kube-scheduler found no room. waited_s: for plans, in all. plan_s: of CPU, for one plan.
     """
 
     groups: int
@@ -319,6 +365,7 @@ class Told:
     after: Found
     whole: float
     pending: int
+    waited_s: float
     plan_s: float
 
 
@@ -331,7 +378,7 @@ def told(nodes: int, fill: float, deployments: int, pace: Pace, seed: int) -> To
     before = Found.of(specs, there, updated.played.places)
     whole = updated.update()
     after = Found.of(specs, there, updated.played.places)
-    return Told(len(there), before, after, whole, updated.pending, fmean(updated.planning))
+    return Told(len(there), before, after, whole, updated.pending, updated.waited_s, fmean(updated.planning))
 
 
 def row_of(fill: float, seed: int, found: Told) -> list[str]:
@@ -340,7 +387,7 @@ def row_of(fill: float, seed: int, found: Told) -> list[str]:
     return [
         f"{fill:.0%}", str(seed), str(found.groups), f"{before.nodes} / {after.nodes}",
         f"{before.numa_nodes} / {after.numa_nodes}", f"{before.fitting} / {after.fitting}", f"{found.whole:.2f}",
-        str(stayed), str(found.pending), f"{1e3 * found.plan_s:.1f}",
+        str(stayed), str(found.pending), f"{found.waited_s:.1f}", f"{1e3 * found.plan_s:.1f}",
     ]  # fmt: skip
 
 
@@ -354,8 +401,14 @@ def main() -> int:
     parser.add_argument("--unavailable", type=float, default=0.25, help="pods fewer (default: 0.25)")
     parser.add_argument("--ready", type=float, default=0.3, help="seconds until a pod is ready (default: 0.3)")
     parser.add_argument("--ends", type=float, default=1.0, help="seconds until a pod has ended (default: 1)")
+    parser.add_argument(
+        "--apart", type=float, default=0.08, help="seconds from Deployment to Deployment (default: 0.08)"
+    )
+    parser.add_argument(
+        "--updated", type=int, default=0, help="Deployments of each group, the first ones (default: all)"
+    )
     options = parser.parse_args()
-    pace = Pace(options.surge, options.unavailable, options.ready, options.ends)
+    pace = Pace(options.surge, options.unavailable, options.ready, options.ends, options.apart, options.updated)
     table = Table(title="before / after an update of all", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in COLUMNS:
         table.add_column(column, justify="right")
