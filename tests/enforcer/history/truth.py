@@ -298,13 +298,15 @@ class Truth:
         for key in self.live.keys() & self.node.behind:
             self.live[key].uncertain |= self.live[key].limit is not None and self._is_managed(key)
         limits = {key: living.limit for key, living in self.live.items() if living.limit is not None}
+        before = {key: self.node.set_to(key) for key in limits}
         updates = self.node.synchronize(lost=lost)
         told = {update.container_id: CpuSet.parse(update.linux.resources.cpu.cpus) for update in updates}
         widened = {
             key for key, limit in limits.items() if told.get(key) == limit & everything and self._is_managed(key)
         }
+        told_again = {key for key in widened if lost or told[key] == before[key]}  # maybe once more CPUs are there
         self.resized_by_events.clear()
-        for key in self.live.keys() - self.node.creating - (widened if lost else set()):
+        for key in self.live.keys() - self.node.creating - told_again:
             self._shows(key)
         for key in self.node.creating:
             self.live[key].met = self.live[key].noted = False
