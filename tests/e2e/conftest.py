@@ -19,7 +19,7 @@ from lab.cluster.cluster import Cluster, Terms
 from tests.cluster.conftest import ANY_ANSWER
 from tests.e2e.guest import auto_group, bypass, chain, main_path, stages
 from tests.e2e.lab import place, vm
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
 from tests.e2e.lab.kubelet import has_address
 from tests.e2e.lab.runtime import PATIENT, RealRuntime
 from tests.e2e.lab.runtimes import SID, Installation, installations
@@ -119,7 +119,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> SplitMachine:
 @pytest.fixture
 def enforcer(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """The enforcer, registered with `runtime`, on `machine`."""
-    running = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    running = ForkedEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
         running.start()
         yield running

@@ -14,7 +14,7 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
 from tests.e2e.lab.neighbour_plugin import neighbour
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.runtime import CAP_SYS_RESOURCE, RealRuntime, has_capability
@@ -43,7 +43,7 @@ def test_a_member_is_narrowed_within_the_other_plugins_cpuset_where_the_operator
     runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     """By an update, as a creation takes a cpuset from one plugin alone; older runtimes take one with an answer."""
-    enforcer = RunningEnforcer(
+    enforcer = ForkedEnforcer(
         tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs), "--policy-options", "within-others"
     )
     try:
@@ -67,7 +67,7 @@ def test_a_member_is_narrowed_within_the_other_plugins_cpuset_where_the_operator
 def asked_first(runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[RunningEnforcer]:
     """The enforcer at an index before the other plugin's, as an operator may have set it."""
     options = ("--sysfs", str(machine.sysfs), "--plugin-index", "10")
-    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, *options)
+    enforcer = ForkedEnforcer(tmp_path, runtime.nri_socket, *options)
     try:
         enforcer.start()
         yield enforcer
@@ -134,7 +134,7 @@ def test_the_doctor_leaves_no_error_in_the_runtimes_log(
         "text": f"the container runtime listens at {runtime.nri_socket}",
         "command": "",
     } in json.loads(printed)
-    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    enforcer = ForkedEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
         enforcer.start()  # connections are taken in their order
     finally:

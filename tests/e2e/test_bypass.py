@@ -11,7 +11,7 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
 from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.runtimes import Installation
 from tests.e2e.lab.split_machine import SplitMachine
@@ -44,7 +44,11 @@ def following(
 ) -> Iterator[RunningEnforcer]:
     """In bypass mode."""
     bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.socket}", "--sysfs", str(machine.sysfs))
-    running = RunningEnforcer(folder, runtime.nri_socket, *bypass, program=program)
+    running = (
+        ForkedEnforcer(folder, runtime.nri_socket, *bypass)
+        if program == ENFORCER
+        else RunningEnforcer(folder, runtime.nri_socket, *bypass, program=program)
+    )
     try:
         running.start()
         yield running

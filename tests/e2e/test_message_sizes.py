@@ -11,7 +11,7 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
@@ -52,7 +52,7 @@ def test_a_synchronize_over_4_mib_pins_every_member(
         small = cri.LinuxContainerResources(cpu_shares=10)
         container = kubelet.run(pod, resources=small, environment={"LARGE": variable})
         pids.append(kubelet.pid(container))
-    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    enforcer = ForkedEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
         enforcer.start()
         until(lambda: {kernel.cpuset(pid).cpus for pid in pids} <= set(machine.halves), "every container to be pinned")

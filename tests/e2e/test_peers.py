@@ -16,7 +16,7 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
 from tests.e2e.lab.place import REPOSITORY
 from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
@@ -85,7 +85,7 @@ RESTARTS = (enforcer_restarts, peer_restarts, runtime_restarts)
 
 @pytest.fixture(params=PEERS, ids=str)
 def node(request: pytest.FixtureRequest, runtime: RealRuntime, machine: SplitMachine, tmp_path: Path) -> Iterator[Node]:
-    enforcer = RunningEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    enforcer = ForkedEnforcer(tmp_path, runtime.nri_socket, "--sysfs", str(machine.sysfs))
     made = Node(runtime, enforcer, request.param, machine.halves[1])
     try:
         yield made

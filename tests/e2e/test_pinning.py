@@ -14,7 +14,7 @@ from lab.standins.patience import until
 from numakin.placement.model.cpuset import CpuSet
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
 from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
 
@@ -51,7 +51,7 @@ def test_a_pod_is_pinned_beside_the_device_that_the_kubelet_gave_it(
 ) -> None:
     """The runtime's word that the pod's sandbox runs has the kubelet asked, over its own API."""
     options = ("--sysfs", str(machine.sysfs), "--podresources-socket", str(tmp_path / "kubelet.sock"))
-    enforcer = RunningEnforcer(tmp_path / "enforcer", runtime.nri_socket, *options)
+    enforcer = ForkedEnforcer(tmp_path / "enforcer", runtime.nri_socket, *options)
     with Kubelet(tmp_path / "kubelet.sock") as kubelet:
         kubelet.admit("default", "trainer", "main", "vendor.com/gpu", ("gpu-0", (1,)))
         try:
@@ -159,7 +159,7 @@ def test_the_enforcer_comes_back_to_a_runtime_that_comes_back(
 def test_a_hanging_enforcer_delays_a_container_by_the_runtimes_patience_and_no_more(
     impatient_runtime: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
-    enforcer = RunningEnforcer(tmp_path, impatient_runtime.nri_socket, "--sysfs", str(machine.sysfs))
+    enforcer = ForkedEnforcer(tmp_path, impatient_runtime.nri_socket, "--sysfs", str(machine.sysfs))
     try:
         enforcer.start()
         pinned = run(impatient_runtime, "cart", "shop")

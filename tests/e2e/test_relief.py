@@ -13,7 +13,7 @@ import pytest
 from lab.standins.patience import until
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.runtime import RealRuntime
 from tests.e2e.lab.split_machine import SplitMachine
@@ -57,7 +57,7 @@ def test_members_that_fill_their_numa_node_are_let_out_and_a_newcomer_goes_elsew
 ) -> None:
     procfs = idle_procfs(tmp_path / "kernel")
     options = ("--sysfs", str(machine.sysfs), "--procfs", str(procfs))
-    enforcer = RunningEnforcer(tmp_path / "enforcer", runtime.nri_socket, *options)
+    enforcer = ForkedEnforcer(tmp_path / "enforcer", runtime.nri_socket, *options)
     try:
         enforcer.start()
         pids = [member(runtime, f"m{at}") for at in range(4)]

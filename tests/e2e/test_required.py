@@ -11,7 +11,7 @@ import pytest
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.conftest import running
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer
 from tests.e2e.lab.runtime import PATIENT, TOLERATES, RealRuntime
 from tests.e2e.lab.runtimes import Installation
 from tests.e2e.lab.split_machine import SplitMachine
@@ -50,7 +50,7 @@ def test_while_it_is_away_no_container_starts_but_those_that_tolerate_it_and_the
     requiring: RealRuntime, machine: SplitMachine, tmp_path: Path
 ) -> None:
     group = {"group.numakin.io": "shop"}
-    enforcer = RunningEnforcer(tmp_path, requiring.nri_socket, "--sysfs", str(machine.sysfs))
+    enforcer = ForkedEnforcer(tmp_path, requiring.nri_socket, "--sysfs", str(machine.sysfs))
     try:
         enforcer.start()
         member, plain = run(requiring, "cart", **group), run(requiring, "plain")
@@ -76,7 +76,7 @@ def test_a_pod_that_asks_for_it_alone_waits_for_it_and_others_do_not(
     assert kernel.allowed(run(asked, "plain")).cpus == machine.whole
     with pytest.raises(grpc.RpcError, match='required plugin "numakin" not present'):
         run(asked, "cart", **annotations)
-    enforcer = RunningEnforcer(tmp_path, asked.nri_socket, "--sysfs", str(machine.sysfs))
+    enforcer = ForkedEnforcer(tmp_path, asked.nri_socket, "--sysfs", str(machine.sysfs))
     try:
         enforcer.start()
         assert kernel.cpuset(run(asked, "cart-again", **annotations)).cpus in machine.halves

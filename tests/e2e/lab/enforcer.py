@@ -10,13 +10,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from enforcer.cli.status import NobodyAnswersError, NotFinishedError, ask
 from lab.standins.patience import PATIENCE_S, until
+from tests import forked
 from tests.e2e.lab.idle import idle_procfs
 from tests.e2e.lab.place import REPOSITORY
 from tests.titled import children
+
+if TYPE_CHECKING:
+    from lab.standins.extender import Process
 
 
 class RunningEnforcer:
@@ -28,10 +32,12 @@ class RunningEnforcer:
         """program: what runs, with the same options."""
         self.run_dir = folder / "run"
         self.log = folder / "numakin.process.log"
-        self._command = [sys.executable, "-m", *program, "--nri-socket", str(nri_socket)]
-        self._command += ["--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", ""]
-        self._command += ["--log-format", "json", "--procfs", str(idle_procfs(folder)), *options]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._options = [
+            "--nri-socket", str(nri_socket), "--run-dir", str(self.run_dir), "--node-name", "lab", "--metrics-listen", "",
+            "--log-format", "json", "--procfs", str(idle_procfs(folder)), *options,
+        ]  # fmt: skip
+        self._command = [sys.executable, "-m", *program, *self._options]
+        self._process: Process | None = None
 
     def start(self, patience_s: float = PATIENCE_S, *options: str) -> None:
         """Returns when the runtime has taken it as a plugin. Raises TimeoutError with the end of its log.
@@ -39,14 +45,17 @@ class RunningEnforcer:
         options: more of them, until it is stopped.
         """
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._command, *options],
-                cwd=REPOSITORY,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            self._process = self._begun(log, *options)
         self.wait_registered(patience_s)
+
+    def _begun(self, log: BinaryIO, *options: str) -> Process:
+        return subprocess.Popen(
+            [*self._command, *options],
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
 
     def wait_registered(self, patience_s: float = PATIENCE_S) -> None:
         try:
@@ -114,3 +123,12 @@ class RunningEnforcer:
 
     def log_end(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+class ForkedEnforcer(RunningEnforcer):
+    """Forked from a process that has imported it (tests/forked.py): its imports are most of what a start takes. It is
+    executed where a runtime launches it, in clusters, on emulated machines and in benchmarks.
+    """
+
+    def _begun(self, log: BinaryIO, *options: str) -> Process:
+        return forked.enforcer(["run", *self._options, *options], log, os.environ)
