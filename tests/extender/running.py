@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from urllib3.util.wait import wait_for_read
 
 from lab.standins.extender import ExtenderProcess
 from lab.standins.patience import PATIENCE_S
@@ -178,6 +179,8 @@ class Extender:
         """Status and decoded answer; every answer must carry its length."""
         headers = {"Content-Type": "application/json", "User-Agent": "Go-http-client/1.1"} if body is not None else {}
         connection = self.connection if self.program.port_of(path) == self.http_address else self.people
+        if connection.sock is not None and wait_for_read(connection.sock, 0):
+            connection.close()  # by the extender, as an idle one: it is opened again
         connection.request(method, path, body, headers)
         response = connection.getresponse()
         content = response.read()

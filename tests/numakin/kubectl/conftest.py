@@ -39,7 +39,6 @@ def extender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Extender]:
         single.enforcer("node-2").report(machine())
         until(lambda: len(single.get("/api/v1/nodes")["nodes"]) == 2, "both nodes are known")
         single.post("prioritize", scored("cart-9"))
-        single.connection.close()  # an idle one is closed by the extender; it is opened again when it is used
         yield single
 
 

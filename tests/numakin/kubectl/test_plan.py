@@ -84,7 +84,6 @@ def test_of_labels_that_is_kept_by_which_a_pod_is_its_workloads(label: str) -> N
 
 def test_nothing_is_held_or_remembered(written, at, extender):
     before = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
-    extender.connection.close()
     planned(written, at, deployment(8, cpu="2"))
     after = extender.get("/api/v1/nodes")["nodes"], extender.get("/api/v1/groups")
     assert [(entry["generation"], entry["assumed"]) for entry in before[0]] == [
@@ -92,7 +91,6 @@ def test_nothing_is_held_or_remembered(written, at, extender):
     ]
     assert before[1] == after[1]
     assert extender.ask("GET", "/api/v1/explain?namespace=shop&pod=web-numakin0plan-0")[0] == 404
-    extender.connection.close()
 
 
 def test_what_is_planned_is_what_is_then_scored(tmp_path, written):
@@ -163,7 +161,6 @@ def test_the_answer_is_that_to_the_whole_pods(tmp_path, at, extender, case):
     path.write_text(SENT_WHOLE[case])
     asked = {"questions": [{"pods": pods(str(path), "shop"), "nodes": None}]}
     status, to_whole_pods = extender.ask("POST", "/api/v1/plan", json.dumps(asked).encode())
-    extender.connection.close()
     assert status == 200, to_whole_pods
     answer = ask("plan", "-f", str(path), "-n", "shop", at, "-o", "json").json
     assert ageless(answer["pods"]) == ageless(to_whole_pods["pods"])

@@ -11,7 +11,6 @@ from tests.extender.running import Extender
 
 def test_it_is_that_of_the_groups_that_are_compared(extender: Extender):
     (row,) = extender.get("/api/v1/groups")["groups"]
-    extender.connection.close()
     at = Direct(f"http://{extender.web_address}", "", "")
     assert locality(lambda: at, {row["group"]}) == pytest.approx(row["locality"])
     assert 0 < row["locality"] < 1, "two of the members are on one NUMA node, not all"
