@@ -166,7 +166,7 @@ class Cluster(AllOrNothing):
         for name, machine in self.terms.machines.items():
             node = self.nodes[name] = Node(name, self.folder / "sysfs" / machine, self.folder / name)
             self._stack.callback(node.stop)
-            self.register(name, node.capacity)
+            self.register(node)
         self._kubelets = kubelets = Kubelets(self.plane.api, self.nodes)
         self._stack.callback(kubelets.stop)
         kubelets.start()
@@ -177,13 +177,14 @@ class Cluster(AllOrNothing):
         server = self.plane.server.replace("127.0.0.1", host)
         return self._credentials.kubeconfig(server, path, f"system:node:{node}")
 
-    def register(self, name: str, capacity: Mapping[str, str]) -> None:
-        """What the node's kubelet does at its first start."""
+    def register(self, node: Node, name: str = "") -> None:
+        """What the node's kubelet does at its first start. name: of another one like it."""
+        name = name or node.name
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **self.terms.labels.get(name, {})}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-        self.plane.api.request("POST", "/api/v1/nodes", None, node)
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        self.plane.api.request("POST", "/api/v1/nodes", None, body)
         ready = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
-        status = {"capacity": capacity, "allocatable": capacity, "conditions": ready}
+        status = {"capacity": node.capacity, "allocatable": node.allocatable, "conditions": ready}
         self.plane.api.request("PATCH", f"/api/v1/nodes/{name}/status", None, {"status": status}, MERGE_PATCH)
 
     def _start_extenders(self, given: credentials.Credentials) -> None:

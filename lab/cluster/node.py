@@ -24,6 +24,10 @@ SANDBOX_S = 0.1
 """Between a pod's sandbox and its first container: what a fast runtime takes, and more than a nomination needs."""
 
 
+KEPT_MILLI, KEPT_MEMORY = 500, 1 << 30
+"""Of each machine, by its kubelet for itself and the system."""
+
+
 class Node:
     """name: as the API server has it. sysfs: the machine's tree, which others may have too. Methods may be called from
     any thread.
@@ -45,6 +49,12 @@ class Node:
     def capacity(self) -> dict[str, str]:
         memory = sum(numa_node.memory for numa_node in self.machine.numa_nodes)
         return {"cpu": str(len(self.machine.cpus)), "memory": str(memory), "pods": "250"}
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        """Less than the capacity, as kubelets are mostly configured (`kubeReserved`, `systemReserved`)."""
+        cpu, memory = int(self.capacity["cpu"]), int(self.capacity["memory"])
+        return {**self.capacity, "cpu": f"{1000 * cpu - KEPT_MILLI}m", "memory": str(memory - KEPT_MEMORY)}
 
     def start(self, extenders: Sequence[str], token: Path | None = None) -> None:
         """extenders: HOST:PORT of their gRPC ports. token: proves to them which node this is. Must be called on the

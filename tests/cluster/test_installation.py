@@ -96,5 +96,5 @@ def test_a_node_that_is_deleted_takes_its_published_topology_with_it(ten_nodes: 
     try:
         ten_nodes.until(lambda: "node-9" not in topologies(ten_nodes), "the deleted node's topology to go")
     finally:
-        ten_nodes.register("node-9", ten_nodes.nodes["node-9"].capacity)
+        ten_nodes.register(ten_nodes.nodes["node-9"])
     ten_nodes.until(lambda: "node-9" in topologies(ten_nodes), "the topology of the node that came back")

@@ -28,7 +28,7 @@ def profile(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cl
     terms = Terms(TEN_NODES, extender_options=PATIENT, scheduler="profile", http_timeout=ANY_ANSWER)
     with up(kubernetes, terms, request) as cluster:
         for number in range(MANY - len(TEN_NODES)):
-            cluster.register(f"bare-{number}", cluster.nodes["node-0"].capacity)
+            cluster.register(cluster.nodes["node-0"], name=f"bare-{number}")
         yield cluster
 
 
