@@ -54,7 +54,7 @@ SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorde
 # A quarter of hypothesis' examples, others in each run (tests/examples.py).
 SAMPLE := --hypothesis-profile=fewer
 
-test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: 12 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: 9 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) $(SAMPLE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
 test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 48 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
