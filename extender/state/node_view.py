@@ -126,7 +126,7 @@ class NodeView:
 
     @property
     def requested(self) -> CpuAndMemory:
-        """Millicores and bytes, by all that runs there."""
+        """Millicores and bytes, by all that is there, what is assumed and held too."""
         rows = self.occupancy.load(self.machine).rows.values()
         return sum(row.cpu for row in rows), sum(row.memory for row in rows)
 

@@ -23,7 +23,6 @@ from numakin.placement.model.topology import Machine
 SANDBOX_S = 0.1
 """Between a pod's sandbox and its first container: what a fast runtime takes, and more than a nomination needs."""
 
-
 KEPT_MILLI, KEPT_MEMORY = 500, 1 << 30
 """Of each machine, by its kubelet for itself and the system."""
 

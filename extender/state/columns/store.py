@@ -236,7 +236,7 @@ class ColumnStore:
             self._block[:, :width, slot] = table
         self._free_share[slot] = 0.0 if table is None else np.maximum(table[FREE], 0.0).sum() / table[WHOLE].sum()
         self._limited[slot] = table is not None and table[LIMITED, 0] > 0
-        self._requested[:, slot] = (0, 0) if view is None else view.requested
+        self._requested[:, slot] = (0, 0) if view is None or table is None else view.requested
         self._placing[slot] = view is not None and view.placing
         self._revision += 1
         self._revisions[slot] = self._revision

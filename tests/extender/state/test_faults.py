@@ -25,18 +25,30 @@ class Broken(Machine):
         raise KeyError("no such NUMA node")
 
 
-@pytest.fixture
-def cluster() -> Cluster:
+class Uncounted(Machine):
+    """How many CPUs its NUMA nodes have can't be told, and so not what is asked for on them either."""
+
+    @property
+    def cpu_counts(self) -> dict[int, int]:
+        raise KeyError("no such NUMA node")
+
+
+def cluster_with(bad: type[Machine]) -> Cluster:
     """`bad` has a member, so that kin are looked for on it too; so has `good`. However busy the machine, no report of
     theirs gets old.
     """
     result, whole = Cluster(clock=lambda: 0.0), machine()
-    for name, of in (("bad", Broken(whole.numa_nodes, whole.cores)), ("good", whole), ("empty", whole)):
+    for name, of in (("bad", bad(whole.numa_nodes, whole.cores)), ("good", whole), ("empty", whole)):
         reservations = [] if name == "empty" else [reservation(f"kin-{name}", "1")]
         result.connected(name)
         report = Report(1, 0, fingerprint(reservations, []), tuple(reservations), registered=True)
         assert isinstance(result.reported(NodeView(name, "session", "1", of), report), NodeView)
     return result
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return cluster_with(Broken)
 
 
 NAMES = ("bad", "good", "empty")
@@ -47,6 +59,15 @@ def test_it_scores_0_and_the_others_are_scored(cluster: Cluster, asked):
     scores = dict(zip(NAMES, cluster.score(want("p", **asked), NAMES).scores, strict=True))
     assert scores["bad"] == 0
     assert scores["good"] > scores["empty"] > 0
+
+
+def test_nor_are_they_kept_from_it_where_what_is_asked_for_there_cannot_be_summed():
+    cluster = cluster_with(Uncounted)
+    scores = dict(zip(NAMES, cluster.score(want("p"), NAMES).scores, strict=True))
+    assert scores["bad"] == 0
+    assert scores["good"] > scores["empty"] > 0
+    cluster.apply_pods(Changes(rows=(pod("q", group="shop"),)))
+    assert cluster.reserve() is not None
 
 
 def test_it_is_refused_to_nobody_and_a_preemption_on_it_is_not_stopped(cluster: Cluster):
