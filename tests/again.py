@@ -59,10 +59,18 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def _why(report: pytest.TestReport) -> str:
-    """The first line of the exception that ended it."""
+    """The first line of the exception that ended it, and which line of a test's or the product's was at work then."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = (crash.message if crash else report.longreprtext).strip().splitlines()
-    return lines[0][:MOST_WHY] if lines else ""
+    return f"{lines[0][:MOST_WHY]}{_where(report)}" if lines else ""
+
+
+def _where(report: pytest.TestReport) -> str:
+    """Of the innermost frame whose file is in the folder of the run; empty where there is none."""
+    entries = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", ())
+    places = [place for entry in entries if (place := getattr(entry, "reprfileloc", None))]
+    ours = [place for place in places if not Path(place.path).is_absolute() and Path(place.path).parts[0] != ".venv"]
+    return f" ({ours[-1].path}:{ours[-1].lineno})" if ours else ""
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

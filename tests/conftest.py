@@ -17,6 +17,7 @@ from _pytest import runner
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from numakin.process import ports
 from tests import examples, forked, groups, trees
@@ -76,6 +77,13 @@ class _SideBySide(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return groups.group(nodeid)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """A process needs to know one test more than it runs. xdist gives it the next group two tests before the end of its
+        own, where that waits for them while another process has nothing to do.
+        """
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _SideBySide:

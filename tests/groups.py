@@ -13,6 +13,7 @@ import re
 LONGEST_FIRST = (
     ("tests/e2e/test_numa_caches", "tests/e2e/test_numa_node"),
     ("tests/e2e/test_numa_",),
+    ("tests/tools/setup/test_built_images",),
     tuple(
         f"tests/cluster/test_{name}"
         for name in (
@@ -29,14 +30,13 @@ LONGEST_FIRST = (
     ),
     ("tests/cluster/",),
     ("tests/enforcer/observe/",),
-    ("tests/e2e/test_installed",),
     ("tests/e2e/test_real_",),
     ("tests/web/",),
     ("tests/e2e/test_peers", "tests/e2e/test_launched_by_runtime"),
     ("tests/e2e/test_bypass", "tests/e2e/test_message_sizes"),
+    ("tests/e2e/test_installed",),
     ("tests/e2e/",),
     ("tests/soak/",),
-    ("tests/tools/setup/test_built_images",),
     ("tests/lab/demo/test_demo",),
     ("tests/extender/scoring/test_weighing",),
     ("tests/numakin/kubectl/test_on_nodes",),
@@ -49,7 +49,8 @@ LONGEST_FIRST = (
 )
 """Groups of more than one file, and files that take long, by the beginnings of their tests' names. Two emulated machines at
 a time, of 2 GB each: one process emulates all CPUs of each. Clusters that one file starts come one after the other, beside
-the one that many files share. Of the runtimes' tests each row starts its own.
+the one that many files share. Of the runtimes' tests each row starts its own. Images are built by their own tests, long
+before those that install them.
 """
 
 OF_RUNTIMES = "tests/e2e/"

@@ -71,7 +71,9 @@ def run(folder: Path, *texts: str, ci: bool = False, load: float = 0.0) -> subpr
 def test_what_passes_alone_is_named_in_the_last_line(tmp_path: Path) -> None:
     result = run(tmp_path, DISTURBED)
     assert result.returncode == 0
-    last = "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed: assert False"
+    last = (
+        "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed: assert False (test_it.py:8)"
+    )
     assert result.stdout.splitlines()[-1] == last
     assert "assert False" in result.stdout, "what was seen the first time stays in the output"
 
@@ -79,7 +81,7 @@ def test_what_passes_alone_is_named_in_the_last_line(tmp_path: Path) -> None:
 def test_in_ci_what_passes_only_alone_fails_the_run(tmp_path: Path) -> None:
     result = run(tmp_path, DISTURBED, ci=True, load=TOO_BUSY)
     assert result.returncode == 1
-    last = f"FAILED BESIDE OTHERS, PASSED ALONE (load by CPU {TOO_BUSY}): test_it.py::test_disturbed: assert False"
+    last = f"FAILED BESIDE OTHERS, PASSED ALONE (load by CPU {TOO_BUSY}): test_it.py::test_disturbed: assert False (test_it.py:8)"
     assert result.stdout.splitlines()[-1] == last
 
 
@@ -87,7 +89,7 @@ def test_where_the_machine_was_too_busy_it_is_told_and_does_not_fail_ci(tmp_path
     result = run(tmp_path, DISTURBED, ci=True, load=TOO_BUSY + 1)
     assert result.returncode == 0
     why = f"load by CPU {TOO_BUSY + 1}, over {TOO_BUSY:g}: the machine was too busy"
-    last = f"FAILED BESIDE OTHERS, PASSED ALONE ({why}): test_it.py::test_disturbed: assert False"
+    last = f"FAILED BESIDE OTHERS, PASSED ALONE ({why}): test_it.py::test_disturbed: assert False (test_it.py:8)"
     assert result.stdout.splitlines()[-1] == last
 
 
@@ -95,9 +97,16 @@ def test_what_fails_again_fails_the_run_and_what_does_not_is_told_apart(tmp_path
     result = run(tmp_path, BROKEN + DISTURBED)
     assert result.returncode == 1
     assert [line for line in result.stdout.splitlines() if line.startswith("FAILED BESIDE OTHERS")] == [
-        "FAILED BESIDE OTHERS: test_it.py::test_broken: AssertionError",
-        "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed: assert False",
+        "FAILED BESIDE OTHERS: test_it.py::test_broken: AssertionError (test_it.py:2)",
+        "FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): test_it.py::test_disturbed: assert False (test_it.py:10)",
     ]
+
+
+def test_what_was_interrupted_elsewhere_is_told_with_the_line_of_ours_that_led_there(tmp_path: Path) -> None:
+    result = run(tmp_path, "import json\n\ndef test_broken():\n    json.loads('')\n")
+    told = result.stdout.splitlines()[-1]
+    assert told.startswith("FAILED BESIDE OTHERS: test_it.py::test_broken: json.decoder.JSONDecodeError")
+    assert told.endswith("(test_it.py:4)")
 
 
 def test_they_come_in_the_order_of_their_file(tmp_path: Path) -> None:
@@ -122,7 +131,8 @@ def test_one_thing_that_many_tests_share_is_one_cause(tmp_path: Path) -> None:
     shared = DISTURBED.replace("def test_disturbed", "import pytest\n\n@pytest.fixture(scope='module')\ndef shared")
     result = run(tmp_path, shared + "".join(f"def test_{number}(shared):\n    pass\n" for number in range(MOST + 1)))
     assert result.returncode == 0
-    told = f"FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): {MOST + 1} tests of test_it.py: assert False"
+    why = "assert False (test_it.py:11)"
+    told = f"FAILED BESIDE OTHERS, PASSED ALONE (load by CPU 0.0): {MOST + 1} tests of test_it.py: {why}"
     assert result.stdout.splitlines()[-1] == told
     assert "test_it.py::test_0\n" in result.stdout
 

@@ -27,8 +27,8 @@ from tests.e2e.lab.split_machine import SplitMachine
 from tests.manifests.rendered import BEFORE_1_30, one, rendered
 from tests.tools.setup import built_images
 
-pytestmark = [pytest.mark.thorough, pytest.mark.runtime, pytest.mark.timeout(1800)]
-"""The images are built first where the cache does not have them."""
+pytestmark = [pytest.mark.thorough, pytest.mark.runtime, pytest.mark.timeout(3600)]
+"""Waits for the images where they are still being built."""
 
 NODE = "installed"
 WORKLOADS = ("deployment/numakin-extender", "daemonset/numakin-enforcer")
