@@ -237,17 +237,18 @@ def _by_restart(found: Regrouping) -> float:
 def _take(found: Regrouping, rooms: FreeRoom) -> bool:
     """Takes its room; False, and nothing, where some of it is taken already."""
     index = {name: at for at, name in enumerate(rooms.nodes)}
-    asked: dict[NumaPlace, Demand] = {}
+    asked: dict[tuple[int, int], Demand] = {}
+    of_nodes: dict[int, Demand] = {}
     for step in found.steps:
-        asked[step.to] = asked.get(step.to, Demand()) + step.demand
-    taken = []
-    for place, demand in asked.items():
-        node = index[place.node]
-        (numa_node,) = np.flatnonzero(rooms.numa_node[node] == place.numa_node).tolist()
-        if rooms.cpu[node, numa_node] < demand.expected_milli or rooms.memory[node, numa_node] < demand.memory:
-            return False
-        taken.append((node, numa_node, demand))
-    for node, numa_node, demand in taken:
+        node = index[step.to.node]
+        (numa_node,) = np.flatnonzero(rooms.numa_node[node] == step.to.numa_node).tolist()
+        asked[node, numa_node] = asked.get((node, numa_node), Demand()) + step.demand
+        of_nodes[node] = of_nodes.get(node, Demand()) + step.demand
+    free = [(demand, rooms.cpu[at], rooms.memory[at]) for at, demand in asked.items()]
+    free += [(demand, *rooms.left[:, node]) for node, demand in of_nodes.items()]
+    if any(cpu < demand.expected_milli or memory < demand.memory for demand, cpu, memory in free):
+        return False
+    for (node, numa_node), demand in asked.items():
         rooms.take(node, numa_node, (demand.expected_milli, demand.memory))
     return True
 
@@ -265,7 +266,8 @@ class _Kind(NamedTuple):
 @dataclass(slots=True)
 class _Draft:
     """Where movable members would be: counts by kind and spot. here: members by workload and spot, all of them. drawn:
-    how much one of each workload is drawn to each spot. cpu, memory: what is free at each.
+    how much one of each workload is drawn to each spot. cpu, memory: what is free at each. left: two rows, what
+    kube-scheduler has left to give on each node.
     """
 
     where: dict[tuple[int, int], int]
@@ -273,10 +275,11 @@ class _Draft:
     drawn: Floats
     cpu: Floats
     memory: Floats
+    left: Floats
     moves: int = 0
 
     def copy(self) -> _Draft:
-        arrays = self.here.copy(), self.drawn.copy(), self.cpu.copy(), self.memory.copy()
+        arrays = self.here.copy(), self.drawn.copy(), self.cpu.copy(), self.memory.copy(), self.left.copy()
         return _Draft(dict(self.where), *arrays, self.moves)
 
 
@@ -312,7 +315,7 @@ class _Board:
                     self._pods.append([])
                 self._pods[kinds[kind]].append(member)
         where = {(kind, self._kinds[kind].origin): len(pods) for kind, pods in enumerate(self._pods)}
-        self._start = _Draft(where, here, self._pull @ here @ self._near, *self._room(bins, rooms))
+        self._start = _Draft(where, here, self._pull @ here @ self._near, *self._room(bins, rooms), _left(rooms, nodes))
         counts = here.sum(axis=1)
         pairs = float(counts @ self._pull @ counts) - float(np.diag(self._pull) @ counts)
         self._total = pairs / 2
@@ -398,6 +401,10 @@ class _Board:
         gains = gains - np.where(spots == origins, self._price, 0.0)[:, None]
         cpu, memory = draft.cpu[: self._bins], draft.memory[: self._bins]
         fits = (cpu >= np.maximum(LEAST, kinds[:, 1])[:, None]) & (memory >= kinds[:, 2][:, None])
+        nodes = self._nodes[: self._bins]
+        left = draft.left[:, nodes]
+        given = (left[0] >= kinds[:, 1][:, None]) & (left[1] >= kinds[:, 2][:, None])
+        fits &= given | (nodes == self._nodes[spots][:, None])  # who is counted there already asks for no more
         fits &= target & ~self._barred[numbers] & (np.arange(self._bins) != spots[:, None])
         gains = np.where(fits, gains, -np.inf)
         at = int(gains.argmax())
@@ -442,6 +449,7 @@ class _Board:
             if at != alike.origin:
                 draft.cpu[at] += sign * alike.cpu
                 draft.memory[at] += sign * alike.memory
+                draft.left[:, self._nodes[at]] += sign * np.array((alike.cpu, alike.memory))
         draft.moves += 1
 
     def _value(self, draft: _Draft, near: Floats | None = None) -> float:
@@ -505,6 +513,13 @@ class _Board:
             (at,) = np.flatnonzero(rooms.numa_node[node] == place.numa_node)
             cpu[number], memory[number] = rooms.cpu[node, at], rooms.memory[node, at]
         return cpu, memory
+
+
+def _left(rooms: FreeRoom, nodes: Iterable[str]) -> Floats:
+    """Of these nodes; nothing of one where no pod may go."""
+    index = {name: at for at, name in enumerate(rooms.nodes)}
+    columns = [rooms.left[:, index[node]] if node in index else (0.0, 0.0) for node in nodes]
+    return np.array(columns, dtype=float).T
 
 
 def _bins(cut: CutGroup, rooms: FreeRoom) -> list[NumaPlace]:

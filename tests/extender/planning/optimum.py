@@ -78,6 +78,10 @@ def optimum(cut: CutGroup, rooms: FreeRoom, seconds: float = 20.0) -> float:
         taken = [cut.members[n].demand.cpu_milli if moves and where == spot else 0 for n, where, moves in columns]
         rows.append([float(milli) for milli in taken] + [0.0] * both)
         lower.append(-np.inf), upper.append(max(0.0, float(rooms.cpu.flat[at])))
+    for name, left in zip(rooms.nodes, rooms.left[0], strict=True):
+        taken = [cut.members[n].demand.cpu_milli if moves and where.node == name else 0 for n, where, moves in columns]
+        rows.append([float(milli) for milli in taken] + [0.0] * both)
+        lower.append(-np.inf), upper.append(max(0.0, float(left)))
     for number, (a, b, _) in enumerate(pairs):
         for end in (a, b):
             row = [0.0] * (count + both)
