@@ -762,6 +762,7 @@ class Holds(RuleBasedStateMachine):
         self.rows: dict[str, PodRow] = {}
         self.made = 0
         self.pools: dict[str, str] = {}
+        self.given: dict[str, int | None] = dict.fromkeys("abc")
         for node, pool in zip("abc", ("", *POOLS), strict=True):
             self.report(node)
             self.change_pool(node, pool)
@@ -800,7 +801,17 @@ class Holds(RuleBasedStateMachine):
     @rule(node=st.sampled_from("abc"), pool=st.sampled_from(["", *POOLS]))
     def change_pool(self, node, pool):
         self.pools[node] = pool
-        self.cluster.apply_nodes(Changes(rows=(NodeRow(node, labels={"pool": pool} if pool else {}),)))
+        self.tell_node(node)
+
+    @rule(node=st.sampled_from("abc"), milli=st.sampled_from([None, 0, 4000, 9500, 15500]))
+    def change_what_the_node_gives(self, node, milli):
+        self.given[node] = milli
+        self.tell_node(node)
+
+    def tell_node(self, node):
+        pool, milli = self.pools[node], self.given[node]
+        labels, allocatable = ({"pool": pool} if pool else {}), None if milli is None else (milli, 1 << 40)
+        self.cluster.apply_nodes(Changes(rows=(NodeRow(node, labels=labels, allocatable=allocatable),)))
 
     def each_may_go_where_it_is_planned(self, uids):
         holds = self.cluster._nodes.group_holds
@@ -840,6 +851,16 @@ class Holds(RuleBasedStateMachine):
         self.each_may_go_where_it_is_planned(self.rows)
         self.each_has_its_devices_where_it_is_planned()
         self.all_have_room_where_they_are_planned()
+        self.no_node_is_planned_to_give_more_than_it_has()
+
+    def no_node_is_planned_to_give_more_than_it_has(self):
+        table, asked = self.cluster._nodes, Counter[str]()
+        for uid, row in self.rows.items():
+            if not table.assumed(uid) and (place := table.group_holds.place(uid)) is not None:
+                asked[place.node] += row.demand.cpu_milli
+        for node, milli in asked.items():
+            if (given := self.given[node]) is not None:
+                assert milli <= given - table.view(node).bare.requested[0], f"{milli} on {node}, which gives {given}"
 
     def all_have_room_where_they_are_planned(self):
         """Beside all that is there: a pod that waits takes no room of one that is still to be replaced."""
