@@ -122,6 +122,12 @@ class _Server:
 _servers: dict[str, _Server] = {}
 
 
+def prepare(program: str) -> None:
+    """Has it imported for those that this process starts, and those processes that are forked from it."""
+    if program not in _servers:
+        _servers[program] = _Server(program)
+
+
 def start(
     program: str,
     arguments: Sequence[str],
@@ -135,8 +141,7 @@ def start(
     """One of PROGRAMS with these arguments. given: its standard input, else nothing. err: where it complains, else `out`.
     constants: values that it has instead of those of its modules, by MODULE.NAME.
     """
-    if program not in _servers:
-        _servers[program] = _Server(program)
+    prepare(program)
     with Path(os.devnull).open("rb") as nothing:
         return _servers[program].start(arguments, (given or nothing, out, err or out), environment, constants)
 

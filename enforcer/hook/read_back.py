@@ -11,6 +11,7 @@ leaves it out without a word.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -60,7 +61,8 @@ class ReadBack:
     def __init__(self, ledger: Ledger, waits: Callable[[str], bool]) -> None:
         """waits: whether the runtime has not been asked for a container's cpuset yet."""
         self._ledger, self._waits = ledger, waits
-        self._left: list[str] = []
+        self._left: deque[str] = deque()
+        self._again: list[str] = []
         self._asked: dict[str, MemoryPolicy] = {}
         self._started: dict[str, int] = {}
         self._shared: dict[str, str] = {}
@@ -69,23 +71,28 @@ class ReadBack:
     def begin(self) -> None:
         """A new round, over all that runs by our hand now."""
         ledger = self._ledger
-        self._left = [] if ledger.released else [*filter(self._is_ours, ledger.occupancy.allocations)]
+        self._left = deque(() if ledger.released else filter(self._is_ours, ledger.occupancy.allocations))
         self.differences = {key: self.differences[key] for key in self._left if key in self.differences}
 
     def step(self) -> list[nri.ContainerUpdate]:
-        """Reads some cgroups of the round; updates for those that are asked for once more."""
-        turn, self._left = self._left[:AT_ONCE], self._left[AT_ONCE:]
+        """Reads some cgroups of the round; updates for those that are asked for once more. A fault over one of them costs
+        the others nothing: the next step goes on with the one after it.
+        """
         residents = self._ledger.residents.now()
-        again = [key for key in turn if key in residents and self._compare(residents[key])]
+        for _ in range(min(AT_ONCE, len(self._left))):
+            key = self._left.popleft()
+            if key in residents and self._compare(residents[key]):
+                self._again.append(key)
         if not self._left:
             self._note_shared(residents)
         self._look_at_policies(residents)
-        return [pods.update(key, *self.differences[key].given) for key in again]
+        again, self._again = self._again, []
+        return [pods.update(key, *self.differences[key].given) for key in again if key in self.differences]
 
     @property
     def under_way(self) -> bool:
         """Whether the round is not at its end."""
-        return bool(self._left)
+        return bool(self._left or self._again)
 
     def _compare(self, resident: local.LocalContainer) -> bool:
         """Whether the container is to be asked for once more."""

@@ -14,7 +14,7 @@ CPUs, with what the enforcer says of their memory then and what became of the mo
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 import tempfile
 import urllib.request
@@ -26,6 +26,7 @@ from typing import Any
 
 from lab.standins.patience import PATIENCE_S, until
 from numakin.wire import cri_pb2 as cri
+from tests import forked
 from tests.e2e.guest import runtime
 from tests.e2e.guest.talkers import METRICS, NRI_SOCKET, POLL_S, WINDOW_S, Talker, Talkers, asked, traffic
 from tests.e2e.lab import kernel
@@ -116,8 +117,7 @@ def known(pair: Pair) -> bool:
 
 
 def doctor() -> dict[str, Any]:
-    command = [sys.executable, "-m", "enforcer", "doctor", "--json", "--nri-socket", NRI_SOCKET]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = forked.run("numakin-enforcer", ["doctor", "--json", "--nri-socket", NRI_SOCKET], os.environ)
     return {"doctor": json.loads(done.stdout or "[]"), "status": done.returncode, "stderr": done.stderr[-2000:]}
 
 
@@ -156,7 +156,7 @@ def gather(world: World) -> None:
         now = world.pairs()
         return all(now[pair.server]["cpus"] == now[pair.client]["cpus"] for pair in PAIRS)
 
-    until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S / 2)
+    until(together, "the pairs to be moved together", PATIENCE_S, pause_s=WINDOW_S)
     until(lambda: len(world.moves()) >= len(PAIRS), "the moves to be logged", PATIENCE_S)  # after they were made
     say({"gathered": world.pairs(), "moved": world.moves(), "memory": memory(world), "metric": places()})
     until(lambda: len(proofs(world)) >= len(PAIRS), "the moves to be proven", PATIENCE_S, pause_s=WINDOW_S / 2)
@@ -173,8 +173,8 @@ def proofs(world: World) -> list[str]:
 
 def memory(world: World) -> list[dict[str, Any]]:
     """By pod, as `numakin-enforcer status` has it: how much is away from its NUMA nodes."""
-    command = [sys.executable, "-m", "enforcer", "status", "--json", "--run-dir", str(world.enforcer.run_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = forked.run("numakin-enforcer", ["status", "--json", "--run-dir", str(world.enforcer.run_dir)], os.environ)
+    done.check_returncode()
     rows: list[dict[str, Any]] = json.loads(done.stdout)["memory"]
     return rows
 

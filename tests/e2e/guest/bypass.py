@@ -19,7 +19,7 @@ from numakin.wire import cri_pb2 as cri
 from tests.e2e.guest import runtime
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import Kubelet
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer
 
 TOUCHED, LIMIT = 16 << 20, 64 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
@@ -55,7 +55,7 @@ def moved(pid: int) -> bool:
 def main() -> None:
     kubelet = runtime.kubelet()
     bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.SOCKET}", "--observe", "off")
-    enforcer = RunningEnforcer(Path(tempfile.mkdtemp()), Path("/nowhere"), *bypass)
+    enforcer = ForkedEnforcer(Path(tempfile.mkdtemp()), Path("/nowhere"), *bypass)
     # Before the enforcer: pinned with its memory touched already.
     pids = {"cart": created(kubelet, "cart")}
     enforcer.start(PATIENCE_S)

@@ -18,11 +18,11 @@ from numakin.wire import cri_pb2 as cri
 from tests.e2e.guest import web
 from tests.e2e.lab import kernel
 from tests.e2e.lab.cri import NODE_NETWORK, SLEEP, Kubelet, Pod
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer
 
 NRI_SOCKET = "/run/nri/nri.sock"
 METRICS = "127.0.0.1:16862"
-WINDOW_S = 10
+WINDOW_S = 5
 POLL_S = 0.5  # a question costs the emulated machine a good part of a second
 
 MEMORY_LIMIT = 64 << 20
@@ -52,7 +52,7 @@ class Talkers:
     def __init__(self, kubelet: Kubelet, folder: Path, *options: str) -> None:
         self.kubelet = kubelet
         observing = ("--metrics-listen", METRICS, "--observe", "1", "--window-s", str(WINDOW_S))
-        self.enforcer = RunningEnforcer(folder, Path(NRI_SOCKET), *observing, *options)
+        self.enforcer = ForkedEnforcer(folder, Path(NRI_SOCKET), *observing, *options)
         self.pids: dict[str, int] = {}
         self.uids: dict[str, str] = {}
         self._folder = folder

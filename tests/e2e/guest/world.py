@@ -24,7 +24,7 @@ from lab.standins.scheduler.extender_client import ExtenderClient
 from numakin.wire import cri_pb2 as cri
 from tests.e2e.guest import runtime
 from tests.e2e.lab import kernel
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer
 
 NODE, UNKNOWN_NODE = "lab", "elsewhere"
 
@@ -68,7 +68,7 @@ class World:
         options += ("--podresources-socket", str(self.device_manager.path))
         self.pids: dict[str, int] = {}
         self._sandboxes: dict[str, str] = {}
-        self.enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
+        self.enforcer = ForkedEnforcer(folder, Path("/run/nri/nri.sock"), *options)
         stack.callback(self.enforcer.stop)
         self.enforcer.start(PATIENCE_S)
         until(self._live, "the extender to hear the enforcer", PATIENCE_S)

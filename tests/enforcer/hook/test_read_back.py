@@ -50,6 +50,21 @@ def test_an_update_that_was_lost_is_asked_for_once_more(stuck: World) -> None:
     assert stuck.agent.records.counts["differs"] == 0
 
 
+def test_a_fault_over_one_costs_no_other(stuck: World) -> None:
+    """As of a kernel whose files say what we can't read."""
+    stuck.create(member("odd"), container("odd"))
+    stuck.cgroups["/kubepods/odd"] = 0
+    asked, faults = [], 0
+    for _ in range(2):
+        stuck.agent.read_back.begin()
+        while stuck.agent.read_back.under_way:
+            try:
+                asked += [update.container_id for update in stuck.agent.read_back.step()]
+            except TypeError:
+                faults += 1
+    assert (asked, faults) == (["web"], 2)
+
+
 def test_so_is_the_opening_of_memory(world: World) -> None:
     """The kernel would kill it where it is bound."""
     world.create(member("web", memory="bind"), container("web"))
