@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 
 LONGEST_FIRST = (
-    ("tests/e2e/test_numa_caches", "tests/e2e/test_numa_node"),
+    ("tests/e2e/test_numa_caches",),
+    ("tests/e2e/test_numa_node",),
     ("tests/e2e/test_numa_",),
     ("tests/tools/setup/test_built_images",),
     tuple(
@@ -47,7 +48,7 @@ LONGEST_FIRST = (
     ("tests/test_parts",),
     ("tests/test_reference",),
 )
-"""Groups of more than one file, and files that take long, by the beginnings of their tests' names. Two emulated machines at
+"""Groups of more than one file, and files that take long, by the beginnings of their tests' names. Three emulated machines at
 a time, of 2 GB each: one process emulates all CPUs of each. Clusters that one file starts come one after the other, beside
 the one that many files share. Of the runtimes' tests each row starts its own. Images are built by their own tests, long
 before those that install them.
