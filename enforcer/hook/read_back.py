@@ -75,8 +75,8 @@ class ReadBack:
         self.differences = {key: self.differences[key] for key in self._left if key in self.differences}
 
     def step(self) -> list[nri.ContainerUpdate]:
-        """Reads some cgroups of the round; updates for those that are asked for once more. A fault over one of them costs
-        the others nothing: the next step goes on with the one after it.
+        """Reads some cgroups of the round; updates for those that are asked for once more. A fault over one of them
+        costs the others nothing: the next step goes on with the one after it.
         """
         residents = self._ledger.residents.now()
         for _ in range(min(AT_ONCE, len(self._left))):
