@@ -140,7 +140,7 @@ class WaitingGroups:
         )
         sizes = {size for demand in asked for size in demand.hugepages}
         resources = _resources(pods.values(), chain.from_iterable(to_come.values()), leaving)
-        renewals = {group: renewal_of(nodes, group, rows) for group in _renewed(nodes, pods, groups) - apart}
+        renewals = _renewals(nodes, _renewed(nodes, pods, groups) - apart, rows)
         members = {group: nodes.members_by_place(group) for group in groups}
         for group, renewal in renewals.items():
             members[group] -= renewal.going
@@ -457,12 +457,18 @@ def _summed(devices: Iterable[Devices]) -> Devices:
 
 
 def _renewed(nodes: NodeTable, pods: Mapping[str, WaitingPod], groups: Collection[str]) -> set[str]:
-    """Those of the groups of which a workload's pods come in the place of others, and none asks for devices or
-    hugepages: it is not counted what of these is left to those that come.
+    """Those of the groups of which a workload's pods come in the place of others, and none that waits asks for devices
+    or hugepages: it is not counted what of these is left to those that come.
     """
     renewed = {pod.group for pod in pods.values() if nodes.to_come.templates.replaces(pod.workload)}
     led = {pod.group for pod in pods.values() if pod.devices or pod.demand.hugepages}
     return {group for group in groups if group in renewed or nodes.to_come.renews(group)} - led
+
+
+def _renewals(nodes: NodeTable, groups: Iterable[str], rows: Mapping[str, PodRow]) -> dict[str, Renewal]:
+    """Without those of groups of which pods in hugepages are to come that are not created yet."""
+    found = {group: renewal_of(nodes, group, rows) for group in groups}
+    return {group: renewal for group, renewal in found.items() if not any(pod.pages for pod in renewal.again)}
 
 
 def _kinds(

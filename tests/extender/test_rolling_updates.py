@@ -5,7 +5,7 @@ stay.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -27,6 +27,8 @@ from tests.extender.told import SETTLED_S, asked, other, reservations_of, tell
 OLD, NEW = "1111111111", "2222222222"
 CPU = 1000
 WEB, DB = "default/Deployment/web", "default/Deployment/db"
+NO_PAGES: Mapping[int, int] = {}
+HUGEPAGES = {2 << 20: 100 << 20}
 
 
 def replicas(name: str, template: str, count: int, *, first: int = 0, node: str = "") -> list[PodRow]:
@@ -52,9 +54,11 @@ def there(rows: Sequence[PodRow], numa_node: int) -> list[Reservation]:
     return [Reservation(row.uid, row.uid, "default/shop", home, demand, workload=row.workload) for row in rows]
 
 
-def kept(cluster: Cluster, name: str, count: int, ahead: int, template: str = "") -> None:
+def kept(
+    cluster: Cluster, name: str, count: int, ahead: int, template: str = "", pages: Mapping[int, int] = NO_PAGES
+) -> None:
     workload, more = f"default/Deployment/{name}", {"ahead": ahead, "template": template}
-    replicas = ToldReplicas(workload, "default/shop", count, Demand(CPU), **more)
+    replicas = ToldReplicas(workload, "default/shop", count, Demand(CPU, hugepages=pages), **more)
     cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow(f"default/{name}", replicas=replicas),)))
 
 
@@ -234,6 +238,16 @@ class TestTwoDeploymentsAreUpdatedOneAfterTheOther:
         both.reserve()
         assert both._ledger.awaits_plan(first.uid)
         assert asked(both, first) == "a"
+
+
+def test_one_of_which_pods_in_hugepages_are_to_come_stays_where_it_is(shop: Cluster):
+    """Of these none waits yet."""
+    kept(shop, "db", 1, 1, OLD, pages=HUGEPAGES), kept(shop, "web", 4, 3, OLD)
+    stays, old = replicas("db", OLD, 1, node="a"), replicas("web", OLD, 4, node="a")
+    tell(shop, "a", other(1, 8000), other(0, 2000), *there([*old, *stays], 0), generation=2)
+    shop.apply_pods(Changes(rows=tuple(stays)))
+    kept(shop, "db", 1, 1, NEW, pages=HUGEPAGES), kept(shop, "web", 4, 3, NEW)
+    assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
 
 
 def test_one_that_no_numa_node_holds_is_where_its_traffic_is(cluster: Cluster, clock: Clock):
