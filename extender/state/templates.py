@@ -57,9 +57,9 @@ class Templates:
         self._newest[workload], self._since[workload] = NEXT, now
 
     def forget_announced(self, now: float) -> None:
-        """Those of which no pod came for too long."""
+        """Those of which no pod came for too long: of what was the newest before there may be pods still."""
         while self._announced and now - self._since[workload := next(iter(self._announced))] >= ANNOUNCED_S:
-            if (before := self._announced.pop(workload)) is not None:
+            if (before := self._announced.pop(workload)) in self._pods[workload]:
                 self._newest[workload] = before
             else:
                 del self._newest[workload], self._since[workload]
@@ -99,6 +99,8 @@ class Templates:
             del pods[template]
         if not pods:
             del self._pods[workload]
+        newest = self._newest.get(workload)
+        if not pods or (newest != NEXT and newest not in pods):  # as where an update is undone that replaced none
             for known in (self._newest, self._since, self._announced):
                 known.pop(workload, None)
 

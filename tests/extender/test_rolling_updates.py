@@ -139,6 +139,16 @@ class TestADeployment:
         shop.apply_pods(Changes(gone=(f"web-{OLD}-0", f"web-{OLD}-1")))
         assert came(shop, *replicas("web", OLD, 2, first=4)) == {("a", "0")}
 
+    def test_after_an_update_is_undone_that_replaced_none_others_come_beside_it(self, shop: Cluster, clock: Clock):
+        kept(shop, "web", 4, 1, OLD), kept(shop, "web", 4, 1, NEW)
+        (failed,) = replicas("web", NEW, 1)
+        assert came(shop, failed) == {("b", "1")}
+        kept(shop, "web", 4, 1, OLD)
+        shop.apply_pods(Changes(gone=(failed.uid,)))
+        clock.now += ANNOUNCED_S
+        shop.received("a"), shop.received("b")
+        assert came(shop, *replicas("db", OLD, 1)) == {("a", "0")}
+
     def test_a_pod_that_comes_before_a_plan_has_counted_it_waits_for_that(self, shop: Cluster):
         (new,) = replicas("web", NEW, 1)
         shop.apply_pods(Changes(rows=(new,)))

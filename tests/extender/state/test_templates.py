@@ -43,6 +43,12 @@ def test_an_update_that_is_undone_replaces_the_others(templates: Templates):
     assert [templates.former(replica("any", template)) for template in (OLD, NEW)] == [False, True]
 
 
+def test_one_that_is_undone_before_it_replaced_any_replaces_none(templates: Templates):
+    templates.changed(replica("new", NEW), None, NOW)
+    assert not templates.replaces(WEB)
+    assert not templates.former(replica("any", OLD))
+
+
 def test_one_that_is_being_deleted_is_there_until_it_has_ended(templates: Templates):
     old = replica("old", OLD, "a")
     templates.changed(old, replace(old, leaving=True), NOW)
@@ -111,6 +117,13 @@ class TestAnAnnouncement:
         assert templates.former(replica("any", NEW))
         templates.forget_announced(NOW + LAG_S + ANNOUNCED_S)
         assert [templates.former(replica("any", template)) for template in (OLD, NEW)] == [True, False]
+
+    def test_that_an_update_is_undone_that_replaced_none_replaces_nothing_after_a_while(self, templates: Templates):
+        templates.announced(WEB, NOW + LAG_S)
+        templates.changed(replica("new", NEW), None, NOW + LAG_S)
+        templates.forget_announced(NOW + LAG_S + ANNOUNCED_S)
+        assert not templates.replaces(WEB)
+        assert not templates.former(replica("any", OLD))
 
     def test_one_more_makes_it_last(self, announced: Templates):
         announced.announced(WEB, NOW + 5)
