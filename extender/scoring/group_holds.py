@@ -344,7 +344,7 @@ class GroupHolds:
             )
             for group, known in self._groups.items()
         }
-        copied._promises, copied.unsettled = dict(self._promises), self.unsettled
+        copied._promises, copied.unsettled, copied._lowest = dict(self._promises), self.unsettled, self._lowest
         for node, groups in self._on_node.items():
             copied._on_node[node] = set(groups)
         return copied

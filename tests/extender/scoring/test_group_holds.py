@@ -33,3 +33,10 @@ def test_a_group_is_planned_together_where_one_numa_node_is_to_have_all_that_com
     demands = dict.fromkeys(places, Demand(1000))
     holds.plan({"shop": places}, demands, {}, to_come={"shop": {"default/Deployment/web": to_come}})
     assert holds.together("shop") is together
+
+
+def test_a_copy_yields_to_the_same_pods() -> None:
+    holds = GroupHolds()
+    holds.moving({"shop": 1}, {"shop": 1}, now=0.0, lasts_s=60.0)
+    holds.plan({"shop": {"web": HERE}}, {"web": Demand(1000)}, {"shop": -10})
+    assert [each.yielding_to("other", 0) for each in (holds, holds.copy())] == [{"shop"}, {"shop"}]
