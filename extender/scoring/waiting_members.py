@@ -60,14 +60,16 @@ class WaitingPod:
 class WaitingMembers:
     """A pod waits until its binding is seen. One whose demand can't be read does not count.
 
-    changes: how often anything of a group came or went, of groups that wait; created: how many of it ever waited.
+    changes: of groups that wait, numbers that are others whenever anything of the group came or went; created: whenever
+    anything of it came.
     """
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
         self._groups: dict[str, Counter[_Asked]] = {}
-        self.changes: Counter[str] = Counter()
-        self.created: Counter[str] = Counter()
+        self.changes: dict[str, int] = {}
+        self.created: dict[str, int] = {}
+        self._count = 0
 
     def seen(self, row: PodRow) -> bool:
         """As the API server has it now. Whether it waits from now on."""
@@ -86,7 +88,7 @@ class WaitingMembers:
             return
         waiting = self._groups[pod.group]
         waiting[pod.asked] -= 1
-        self.changes[pod.group] += 1
+        self.changes[pod.group] = self._counted()
         if not waiting[pod.asked]:
             del waiting[pod.asked]
         if not waiting:
@@ -151,7 +153,7 @@ class WaitingMembers:
         copied = WaitingMembers()
         copied._pods = self._pods.copy()
         copied._groups = {group: waiting.copy() for group, waiting in self._groups.items()}
-        copied.changes, copied.created = self.changes.copy(), self.created.copy()
+        copied.changes, copied.created, copied._count = self.changes.copy(), self.created.copy(), self._count
         return copied
 
     def _add(self, row: PodRow) -> None:
@@ -160,8 +162,12 @@ class WaitingMembers:
             return
         self._pods[row.uid] = pod
         self._groups.setdefault(pod.group, Counter())[pod.asked] += 1
-        self.changes[pod.group] += 1
-        self.created[pod.group] += 1
+        self.changes[pod.group] = self.created[pod.group] = self._counted()
+
+    def _counted(self) -> int:
+        """Also after a group has waited no more: it would count anew to where it was."""
+        self._count += 1
+        return self._count
 
 
 def waiting_pod(row: PodRow) -> WaitingPod | None:
