@@ -138,6 +138,14 @@ def test_each_message_that_troubleshooting_quotes_is_one_of_the_programs() -> No
     assert {message for message in quoted if message not in sources} == set()
 
 
+def test_a_log_that_is_searched_is_read_whole() -> None:
+    """With a selector kubectl shows a pod's last ten lines, unless it is told otherwise."""
+    texts = [*DOCUMENTS, *(path for half in PROGRAMS for path in (ROOT / half).rglob("*.py"))]
+    commands = [each for text in texts for each in re.findall(r"kubectl[^`\n|]* logs -l[^`\n|]*", text.read_text())]
+    assert len(commands) > 1
+    assert [each for each in commands if "--tail=" not in each] == []
+
+
 def test_a_path_that_is_not_there_would_be_noticed() -> None:
     text = (
         "`enforcer/cri/looking.py`, `looking.py`, `numakin/nothing/`, `numakin/placement/model/`, `cpuset.py`, `x.py y`"

@@ -180,13 +180,7 @@ def _scheduler(session: Session) -> Iterator[Finding]:
         shown = f"kubectl -n {session.installed_in} get pods -o wide -l app.kubernetes.io/name={EXTENDER}"
         yield Finding(CLUSTER, "scheduler", NOTE, f"whether kube-scheduler asks is not known: {why}", shown)
     else:
-        text = (
-            "kube-scheduler has not asked for scores since the replicas began: if pods came meanwhile, give it "
-            "scheduler-config/kube-scheduler-config.yaml by --config; see docs/scheduler.md, Reaching the extender"
-        )
-        yield Finding(
-            CLUSTER, "scheduler", NOTE, text, f"kubectl -n kube-system logs -l {SCHEDULER} | grep -i extender"
-        )
+        yield _unasked(session, pods)
     where = "/api/v1/namespaces/kube-system/pods"
     for pod in session.api.listed(where, {"labelSelector": SCHEDULER}):
         container = pod["spec"]["containers"][0]
@@ -196,6 +190,26 @@ def _scheduler(session: Session) -> Iterator[Finding]:
             name = pod["metadata"]["name"]
             shown = f"kubectl -n kube-system describe pod {name}"
             yield Finding(CLUSTER, "scheduler", BAD, f"{name}: {text}", shown)
+
+
+def _unasked(session: Session, pods: Iterable[OwnPod]) -> Finding:
+    """Why kube-scheduler may not have asked. That a call for scores failed it logs from --v=5 on alone."""
+    limits = "numakin_extender_over_limit_total"
+    refused, _ = counted(session.api, session.installed_in, pods, limits, limit="certificate")
+    if refused:
+        text = (
+            "kube-scheduler has not asked for scores since the replicas began, and somebody called without its "
+            "certificate: copy the Secret numakin-kube-scheduler to its files again; see docs/operations.md, "
+            "Certificates"
+        )
+    else:
+        text = (
+            "kube-scheduler has not asked for scores since the replicas began: if pods came meanwhile, give it "
+            "scheduler-config/kube-scheduler-config.yaml by --config; see docs/scheduler.md, Reaching the extender; "
+            "with --v=5 its log says why a call failed"
+        )
+    shown = f"kubectl -n kube-system logs -l {SCHEDULER} --tail=-1 | grep -i extender"
+    return Finding(CLUSTER, "scheduler", NOTE, text, shown)
 
 
 def _of_the_nodes(session: Session, wanted: Iterable[str]) -> Iterator[Finding]:

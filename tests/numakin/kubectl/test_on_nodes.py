@@ -58,6 +58,7 @@ def test_an_extender_that_was_not_asked_yet_may_have_begun_just_now(there):
     grade, text = findings(there.ask("doctor", "-o", "json"))["cluster", "scheduler"][0]
     assert grade == "note"
     assert text.startswith("kube-scheduler has not asked for scores since the replicas began")
+    assert "with --v=5 its log says why" in text
 
 
 @pytest.mark.usefixtures("silent")

@@ -54,6 +54,19 @@ def test_an_enforcer_that_the_extender_has_heard_nothing_of_is_bad_news(site, se
     assert ("note", "no enforcer has reported from bare: they score 0") in told()
 
 
+def test_a_kube_scheduler_without_its_certificate_is_told_of(site, server):
+    add_pod(server, "numakin-extender", 1, "extender", [], [{"name": "web", "containerPort": 8083}])
+    server.behind.backends["pods", NAMESPACE, "numakin-extender-1", "8083"] = f"https://{site.extender.web}"
+    with pytest.raises(OSError, match=r"certificate required|reset|EOF"):
+        site.ask("POST", "/prioritize", b"{}")
+
+    def told() -> set[str]:
+        rows = asked(site, server, "admin-token", "doctor", "-o", "json").json["findings"]
+        return {row["text"] for row in rows if row["topic"] == "scheduler"}
+
+    until(lambda: any("copy the Secret numakin-kube-scheduler" in text for text in told()), "the refusal to be told")
+
+
 def test_who_may_use_the_proxy_but_not_the_account_reads_nothing(site, server):
     rules = [{"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]}]
     received = asked(site, server, server.grant("passer-by", rules), "map")
