@@ -37,7 +37,7 @@ from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
 from extender.state.told_groups import ToldRow
 from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge
-from numakin.placement.optin.parsing import opted_in, problems
+from numakin.placement.optin.parsing import GROUP_KEY, names_us, opted_in, problems
 from numakin.process.threads import Backoff, Threads
 
 LEASE = "numakin-extender"
@@ -51,6 +51,8 @@ STOP_SECONDS = 2.0
 PLACED, NOT_PLACED, BAD_ANNOTATION = "NumaPlaced", "NumaNotPlaced", "NumaAnnotationIgnored"
 BAD_SPEC = "NumaSpecIgnored"
 """The reasons of our Events."""
+
+NOT_OPTED_IN = f"the pod has no annotation {GROUP_KEY}: without it none of the others counts"
 
 _log = structlog.get_logger("apiserver")
 
@@ -176,7 +178,7 @@ class ApiServerLink:
     def _pods_changed(self, changes: Changes[PodRow]) -> None:
         self._pods(changes)
         for row in changes.rows:
-            if opted_in(row.annotations) and row.uid not in self._checked and not row.ended:
+            if row.uid not in self._checked and names_us(row.annotations) and not row.ended:
                 self._checked.add(row.uid)
                 self._report_problems(row)
         self._checked.difference_update(changes.gone)
@@ -185,7 +187,8 @@ class ApiServerLink:
 
     def _report_problems(self, row: PodRow) -> None:
         about = About(row.namespace, row.name, row.uid)
-        for line in problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines:
+        lines = problems(row.namespace, row.annotations, [container.name for container in row.containers]).lines
+        for line in lines if opted_in(row.annotations) else (*lines, NOT_OPTED_IN):
             self._events.emit(KubeEvent(about, BAD_ANNOTATION, line, warning=True))
 
     def _namespaces_changed(self, changes: Changes[NamespaceRow]) -> None:

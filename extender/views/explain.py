@@ -98,7 +98,7 @@ def unknown(cluster: Cluster, namespace: str, name: str) -> str:
     elif own:
         hint = "other pods of its namespace are known: has it the annotation group.numakin.io, on the pod itself?"
     else:
-        hint = f"no pod of namespace {namespace} is known"
+        hint = f"no pod of namespace {namespace} is known that has the annotation group.numakin.io itself"
     return f"pod {namespace}/{name} was neither scored nor reported lately; {hint}"
 
 

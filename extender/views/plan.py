@@ -49,7 +49,7 @@ def _planned(draft: Cluster, pod: PodRow, names: Sequence[str]) -> dict[str, Any
             **answer,
             "opted_in": False,
             "node": None,
-            "why": "it has no annotation group.numakin.io",
+            "why": "it has no annotation group.numakin.io that counts",
             "weighed": [],
         }
     return {**answer, "opted_in": True, "group": want.group, **_best(draft, want, names)}

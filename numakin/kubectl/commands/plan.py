@@ -84,4 +84,6 @@ def _rendered(answers: list[dict[str, Any]], *, wide: bool) -> Iterator[Any]:
     yield from dict.fromkeys(f"{row['workload']}: {line}" for row in answers for line in row["annotations_not_taken"])
     ignored = sum(not row["opted_in"] for row in answers)
     if ignored:
-        yield f"{ignored} of {len(answers)} pods have no annotation group.numakin.io: numakin leaves them alone"
+        text = f"{ignored} of {len(answers)} pods have no annotation group.numakin.io that counts"
+        where = "it belongs into the pods' template (spec.template.metadata.annotations)"
+        yield f"{text}: numakin leaves them alone; {where}"

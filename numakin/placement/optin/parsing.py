@@ -49,6 +49,7 @@ __all__ = [
     "Span",
     "bad_values",
     "is_read",
+    "names_us",
     "opted_in",
     "parse",
     "problems",
@@ -154,6 +155,11 @@ def _parsed(
 def opted_in(annotations: Mapping[str, str]) -> bool:
     """Whether any part of the pod may have opted in: the quick check that spares all other pods the parsing."""
     return any(key.startswith(GROUP_KEY) for key in annotations)
+
+
+def names_us(annotations: Mapping[str, str]) -> bool:
+    """Whether any is of our domain: somebody means numakin, though perhaps no part of the pod has opted in."""
+    return any(DOMAIN in key and _family(key) for key in annotations)
 
 
 def is_read(key: str) -> bool:

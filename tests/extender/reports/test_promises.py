@@ -192,6 +192,22 @@ def test_what_an_enforcer_decided_is_told_on_the_pod(watching, server):
     assert 'numakin_extender_predictions_total{outcome="kept"} 1.0' in watching.get("/metrics")
 
 
+def test_a_pod_that_means_numakin_and_has_not_opted_in_is_told_so(watching, server):
+    until(lambda: "numakin_extender_leading 1.0" in watching.get("/metrics"), "the Lease is held")
+    server.create_pod("web-1", annotations={"numakin.io/group": "shop", "cpus.numakin.io": "exclusive"})
+    server.create_pod("web-2", annotations={"example.com/group": "shop"})
+    server.create_pod("web-3", annotations={"cpus.numakin.io": "exclusive"})
+    server.wait_for("asked", 3, verb="create", resource="events")
+    sent = [json.loads(asked.body) for asked in server.asked if (asked.verb, asked.kind.plural) == ("create", "events")]
+    missing = "the pod has no annotation group.numakin.io: without it none of the others counts"
+    told = [(entry["involvedObject"]["name"], entry["message"].partition(";")[0]) for entry in sent]
+    assert told == [
+        ("web-1", "annotation numakin.io/group: 'shop' is not allowed"),
+        ("web-1", missing),
+        ("web-3", missing),
+    ]
+
+
 @pytest.fixture
 def proving(server: ApiServer, tmp_path: Path) -> Iterator[Extender]:
     kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))

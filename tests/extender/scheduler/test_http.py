@@ -105,7 +105,7 @@ BAD = [
         "/api/v1/explain?pod=x",
         None,
         404,
-        "pod default/x was neither scored nor reported lately; no pod of namespace default is known",
+        "pod default/x was neither scored nor reported lately; no pod of namespace default is known that has the annotation group.numakin.io itself",
     ),
 ]
 

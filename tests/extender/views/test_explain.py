@@ -20,4 +20,6 @@ def test_only_pods_of_its_own_namespace_are_named(cluster: Cluster) -> None:
     scored(cluster, "shop", "cart-1")
     scored(cluster, "bank", "cart-2")
     assert unknown(cluster, "shop", "cart").endswith("; known are cart-1")
-    assert unknown(cluster, "elsewhere", "cart").endswith("; no pod of namespace elsewhere is known")
+    assert unknown(cluster, "elsewhere", "cart").endswith(
+        "; no pod of namespace elsewhere is known that has the annotation group.numakin.io itself"
+    )

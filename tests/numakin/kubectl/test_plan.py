@@ -117,7 +117,8 @@ def test_a_pod_that_fits_nowhere_is_bad_news(written, at):
 def test_a_pod_that_has_not_opted_in_is_left_alone(written, at):
     answer = ask("plan", "-f", written(deployment(2, annotations={})), at)
     assert answer.code == 0
-    assert "2 of 2 pods have no annotation group.numakin.io: numakin leaves them alone" in answer.out
+    assert "2 of 2 pods have no annotation group.numakin.io that counts: numakin leaves them alone" in answer.out
+    assert "it belongs into the pods' template (spec.template.metadata.annotations)" in answer.out
 
 
 def test_an_annotation_that_would_not_be_taken_is_named(written, at):
