@@ -7,7 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -30,6 +30,7 @@ from enforcer.nri.stats import Stats
 from enforcer.settings.config import Config
 from numakin.placement.model.topology import Machine
 from numakin.placement.optin.parsing import opted_in
+from numakin.placement.state.occupancy import Allocation
 from numakin.process import log
 from numakin.process.loop import Burst, Loop, Timer
 from numakin.process.version import VERSION
@@ -238,13 +239,14 @@ class Wiring:
         if not updates or self.carry_out is None:
             on_answer(UpdateAnswer())
             return
-        recorder = self._recorder
+        recorder, held = self._recorder, self.agent.occupancy.allocations
         if recorder is not None:
             recorder.sending()
 
         def answered(answer: UpdateAnswer) -> None:
             if recorder is not None:
                 recorder.answered()
+            self._tell_anew(updates, held)
             on_answer(answer)
             self.publish_soon()
 
@@ -252,6 +254,16 @@ class Wiring:
             self.carry_out(updates, answered)
         except UsageError as error:
             answered(UpdateAnswer(error=str(error)))
+
+    def _tell_anew(self, updates: Updates, held: Mapping[str, Allocation]) -> None:
+        """For containers that an event has given something else since: the runtime may have carried out its answer
+        before these updates, which are as of then. held: the allocations of then.
+        """
+        now = self.agent.occupancy.allocations
+        changed = [it for it in updates if now.get(it.container_id) != held.get(it.container_id)]
+        if changed:
+            self.agent.moves.take_along(changed)
+            self.send_unsent()
 
     def start_observer(self, connection: LocalConnection) -> None:
         """An observer that starts: others first get what they lack, it gets everything."""

@@ -8,6 +8,8 @@ import pytest
 
 from enforcer.hook.process import Hook
 from enforcer.hook.unbinding import unbound
+from enforcer.nri.calls import OnAnswer, UpdateAnswer
+from enforcer.nri.handlers import Updates
 from numakin.wire import nri_pb2 as nri
 from tests.enforcer.hook.timers import TimersAlone
 from tests.enforcer.hook.world import GIB, World, container, member
@@ -51,6 +53,27 @@ def test_they_are_sent_at_once_where_the_runtime_takes_them_at_any_time(
     removed(hook)
     loop.go_on(0.1)
     assert world.cpus("kin") == home
+    assert not world.agent.moves.unsent
+
+
+def test_what_changed_while_they_were_under_way_is_told_once_more(
+    world: World, loop: TimersAlone, hook: Hook, home: str
+) -> None:
+    """A runtime takes seconds for some, and carries out an event's answer meanwhile: whichever of the two was last."""
+    hook.wiring.at_any_time = True
+    under_way: list[tuple[Updates, OnAnswer]] = []
+    hook.wiring.carry_out = lambda updates, on_answer: under_way.append((updates, on_answer))
+    removed(hook)
+    loop.go_on(0.1)
+    world.create(member("next", cpus="exclusive"), container("next", 2))
+    given = world.cpus("kin")
+    assert given != home
+    while under_way:
+        updates, on_answer = under_way.pop()
+        world.apply(updates)
+        on_answer(UpdateAnswer())
+        loop.go_on(0.1)
+    assert world.cpus("kin") == given
     assert not world.agent.moves.unsent
 
 
