@@ -37,13 +37,17 @@ class LocalContainers:
 
     def gone(self, container: str) -> None:
         self._met.pop(container, None)
-        if self._known.pop(container, None) is not None:
+        if self._known.pop(container, None) is None:
+            return
+        if container in self._sent:
             self._changed[container] = None
+        else:  # nobody was told of it, maybe for want of an observer
+            self._changed.pop(container, None)
 
     def clear(self) -> None:
         """The runtime lists everything anew."""
         self._met.clear()
-        self._changed.update(dict.fromkeys(self._known))
+        self._changed = {key: None for key in (*self._changed, *self._known) if key in self._sent}
         self._known.clear()
 
     def learned(self, pod: str, workload: str) -> None:

@@ -102,3 +102,13 @@ def test_who_is_gone_is_told_no_more_whether_it_was_told_before_or_not() -> None
     assert set(residents.now()) == {"b"}
     residents.gone("b")
     assert not residents.now()
+
+
+def test_nothing_is_kept_of_those_that_came_and_went_while_nobody_asked() -> None:
+    residents = LocalContainers()
+    for number in range(3):
+        residents.met(pod("a"), container(str(number)))
+        residents.now()
+        residents.gone(str(number))
+    assert not residents._changed
+    assert residents.changes() == ([], [])
