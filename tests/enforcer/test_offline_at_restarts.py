@@ -76,6 +76,21 @@ def test_a_member_left_open_while_its_cpus_are_offline_has_all_when_they_are_bac
     assert node.cpus(last) == node.machine.all_cpus
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_member_on_two_numa_nodes_takes_all_that_it_asks_for_from_the_one_whose_cpus_are_left(
+    node: Restarting, *, restarted: bool
+) -> None:
+    """Else the next one comes where there is no room."""
+    node.create(pod("wide", group="wide"), container("wide", 10))
+    node.begin("wide")
+    assert home(node, "wide") == "0-1"
+    if restarted:
+        restarts_with(node, "4-7,12-15")
+    else:
+        node.becomes(without(two_numa_nodes(), CpuSet.parse("4-7,12-15")))
+    assert node.agent.occupancy.cpu_load(node.machine) == {0: 10_000, 1: 0}
+
+
 def test_cpus_that_are_back_are_none_of_a_cpuset_that_was_given_anew_meanwhile(node: Restarting) -> None:
     """What was left of it is what was given."""
     node.create(pod("still", group="web", cpus="shared-stable"), container("still"))

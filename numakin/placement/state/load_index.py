@@ -79,7 +79,7 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
         return Load(rows) if rows else NOTHING
     if len(reservation.numa_nodes) == 1 and not (own or reservation.parts or reservation.demand.hugepages):
         return _of_one(machine, reservation, bound=bound)
-    parts = reservation.parts or _parts(machine, reservation)
+    parts = _left(machine, reservation.parts) or _parts(machine, reservation)
     weights = [part.memory for part in parts]
     demand = reservation.demand
     no_more = reservation.pool is not Pool.SHARED or sum(owned.values()) >= demand.cpu_milli
@@ -127,6 +127,15 @@ def _page_weights(machine: Machine, parts: Sequence[Part], size: int) -> list[in
     said = [dict(part.hugepages).get(size, 0) for part in parts]
     there = {node.id: node.hugepages.get(size, 0) for node in machine.numa_nodes}
     return said if any(said) else [there.get(part.numa_node, 0) for part in parts]
+
+
+def _left(machine: Machine, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts without those on NUMA nodes that have gone from the machine since; one that has lost its CPUs carries
+    none.
+    """
+    counts = machine.cpu_counts
+    there = (part for part in parts if part.numa_node in counts)
+    return tuple(part if counts[part.numa_node] else part._replace(cpu_milli=0) for part in there)
 
 
 def _parts(machine: Machine, reservation: Reservation) -> tuple[Part, ...]:

@@ -91,6 +91,14 @@ def test_a_reservation_with_parts_counts_as_they_say():
     assert wide.memory_load(machines.SMALL) == {0: 0, 1: 300}
 
 
+@pytest.mark.parametrize("lost", [2, 9])
+def test_what_a_part_carried_is_carried_by_the_others_once_its_numa_node_or_its_cpus_are_gone(lost):
+    """Its containers run on what is left."""
+    parts = (Part(0, 1, 1), Part(1, 2, 1), Part(lost, 3, 0))
+    wide = Occupancy().with_reservation(reservation(nodes=f"0-1,{lost}", milli=3000, parts=parts))
+    assert wide.cpu_load(machines.CXL) == {0: 1000, 1: 2000, 2: 0}
+
+
 @pytest.mark.parametrize("nodes", ["0", "3", "9"])
 @pytest.mark.parametrize("bound", [True, False])
 def test_a_reservation_on_one_numa_node_counts_there_as_one_that_says_so_does(nodes, bound):
