@@ -211,10 +211,14 @@ class Bypass:
         self._missing = missing
 
     def _carry_out(self, updates: Updates, on_answer: OnAnswer) -> None:
-        """A release, or moves: written at once, whether the runtime is there or not."""
+        """A release, or moves: written at once, whether the runtime is there or not. Before it has said what runs, what
+        an earlier process pinned is known by the note alone, without its cgroups.
+        """
         self._want(updates)
-        refused = self._write_due()
-        on_answer(UpdateAnswer(tuple(update for update in updates if update.container_id in refused)))
+        refused, seen = self._write_due(), self._seen.containers
+        unknown = not self._following and any(update.container_id not in seen for update in updates)
+        error = "the runtime is away: it is carried out as soon as that says what runs" if unknown else ""
+        on_answer(UpdateAnswer(tuple(update for update in updates if update.container_id in refused), error))
 
     def _remark(self, decision: Decision) -> tuple[Reason, ...]:
         if not decision.cpus and not decision.mems:

@@ -61,6 +61,23 @@ def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
     assert node.status()["counts"].get("yielded", 0) == 0
 
 
+def test_a_release_while_it_is_not_known_what_runs_is_not_called_carried_out(node: Bypassed) -> None:
+    """Started again without the runtime, it knows by its note alone what it has pinned."""
+    own, cpus = noted(node)
+    node.runtime.stop()
+    until(lambda: not node.status()["registered"], "the runtime is missed")
+    node.kill_bypass()
+    until(lambda: node.said("a process ended and is started again"), "its end is seen")
+    until(node.status, "it answers")
+    answer = node.release()
+    assert node.cpus(own) == cpus
+    assert answer["released"] == 0
+    assert "the runtime is away" in answer["error"]
+    assert [left["id"] for left in answer["failed"]] == [own]
+    node.runtime.start()
+    until(lambda: node.cpus(own) == "0-159", "it is released as soon as that is there")
+
+
 def test_while_the_kernel_moves_pages_it_gives_signs_of_life(folder: Path) -> None:
     """Or its supervisor would kill it for a container of many pages."""
     node = Bypassed(folder, program=HURRIED)
