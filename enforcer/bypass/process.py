@@ -85,6 +85,9 @@ class Bypass:
         self.wiring.registered(now=True)
 
     def _start_over(self, _reason: str) -> None:
+        """While the runtime is away, at its next poll: what it has not listed would be forgotten."""
+        if not self._following:
+            return
         with self._guarded("SYNCHRONIZE"):
             self._synchronize()
         self._write_due()

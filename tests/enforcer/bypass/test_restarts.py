@@ -6,6 +6,7 @@ import os
 import select
 from pathlib import Path
 
+from enforcer.cli.status import ask
 from lab.standins.patience import PATIENCE_S, until
 from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.bypass.following import GROUP, HALVES, HURRIED, Bypassed
@@ -61,14 +62,18 @@ def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
     assert node.status()["counts"].get("yielded", 0) == 0
 
 
-def test_a_release_while_it_is_not_known_what_runs_is_not_called_carried_out(node: Bypassed) -> None:
-    """Started again without the runtime, it knows by its note alone what it has pinned."""
-    own, cpus = noted(node)
+def killed_while_the_runtime_is_away(node: Bypassed) -> None:
+    """Started again, it knows by its note alone what it has pinned."""
     node.runtime.stop()
     until(lambda: not node.status()["registered"], "the runtime is missed")
     node.kill_bypass()
     until(lambda: node.said("a process ended and is started again"), "its end is seen")
     until(node.status, "it answers")
+
+
+def test_a_release_while_it_is_not_known_what_runs_is_not_called_carried_out(node: Bypassed) -> None:
+    own, cpus = noted(node)
+    killed_while_the_runtime_is_away(node)
     answer = node.release()
     assert node.cpus(own) == cpus
     assert answer["released"] == 0
@@ -76,6 +81,16 @@ def test_a_release_while_it_is_not_known_what_runs_is_not_called_carried_out(nod
     assert [left["id"] for left in answer["failed"]] == [own]
     node.runtime.start()
     until(lambda: node.cpus(own) == "0-159", "it is released as soon as that is there")
+
+
+def test_what_was_noted_is_known_though_a_start_over_is_asked_for_before_the_runtime_is_back(node: Bypassed) -> None:
+    own, cpus = noted(node)
+    killed_while_the_runtime_is_away(node)
+    assert ask(node.run_dir, "resume") == {"resumed": True}
+    node.runtime.start()
+    until(lambda: node.status()["registered"], "the runtime is followed")
+    (held,) = node.status()["containers"]
+    assert (held["id"], held["cpus"], held["state"]) == (own, cpus, "pinned")
 
 
 def test_while_the_kernel_moves_pages_it_gives_signs_of_life(folder: Path) -> None:
