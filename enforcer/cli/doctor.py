@@ -16,7 +16,7 @@ from enforcer.bypass.follower import POLL_S
 from enforcer.cli import met
 from enforcer.cli.findings import BAD, GOOD, NOTE, Finding, ranked
 from enforcer.cli.status import NobodyAnswersError, ask
-from enforcer.hook.hardware.node import read_by
+from enforcer.hook.hardware.node import read_by, reserved_and_rules
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.cpuset_owners import cpuset_owners
 from enforcer.machine.errors import MachineError
@@ -142,7 +142,7 @@ def _cri(config: Config) -> Iterator[Finding]:
             version = runtime.version()
             runtime.containers()
     except RuntimeAway as error:
-        shown = f"crictl --runtime-endpoint unix://{config.cri_socket} version"
+        shown = f"crictl --runtime-endpoint unix://{config.cri_socket.removeprefix('unix://')} version"
         yield Finding("CRI", "bad", f"no CRI at {config.cri_socket}: {error}", shown)
         return
     yield Finding("CRI", "good", f"{version.name} {version.version} answers at {config.cri_socket}")
@@ -163,6 +163,10 @@ def _numa(config: Config) -> Iterator[Finding]:
     if withheld := machine.all_mems - machine.mems:
         text = f"NUMA nodes {withheld} hold movable pages alone (GPUs' memory, CXL): no member is bound to them"
         yield Finding("NUMA", "note", text + "; --memory-tiers allows what is not a GPU's")
+    try:
+        reserved_and_rules(config, machine)
+    except (ConfigError, PlacementError) as error:
+        yield Finding("NUMA", "bad", f"with these options the enforcer does not start here: {error}")
     count = len(machine.cpu_nodes)
     if count == 1:
         yield Finding("NUMA", "note", f"one NUMA node with CPUs ({machine.cpus}): there is nothing to gain here")

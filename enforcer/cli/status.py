@@ -55,7 +55,8 @@ def ask(run_dir: Path, role: str = "ask") -> dict[str, Any]:
     except TimeoutError as error:
         raise NotFinishedError(f"the enforcer at {path} has not answered within {patience_s:.0f} s") from error
     except OSError as error:
-        why = f"{error.strerror or error}; is it running, with this --run-dir?"
+        todo = "run as root" if isinstance(error, PermissionError) else "is it running, with this --run-dir?"
+        why = f"{error.strerror or error}; {todo}"
         raise NobodyAnswersError(f"no enforcer answers at {path}: {why}") from error
     raise NobodyAnswersError(f"the enforcer at {path} closed the connection without an answer")
 

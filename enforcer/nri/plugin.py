@@ -110,7 +110,7 @@ class Plugin:
             self._note_idle(self._session)
             self._socket.sendall(self._session.register())
         except OSError as error:
-            self._lost(f"can't connect to the runtime at {self._transport}: {error}")
+            self._lost(f"can't connect to the runtime at {self._transport}: {error}{_todo(error)}")
             return
         self.stats.connections += 1
         self._note_stage()
@@ -285,3 +285,10 @@ class Plugin:
             self.stats.losses += 1
             session.end(reason)
         self._note_stage()
+
+
+def _todo(error: OSError) -> str:
+    """What a person may do about it; nothing about a runtime that is busy."""
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return "; until the container runtime runs and has NRI on, pods start unpinned"
+    return ""

@@ -21,6 +21,7 @@ from enforcer.machine.tree import Tree
 from enforcer.settings import policy_options
 from enforcer.settings.config import Config, ConfigError
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
 from numakin.process.log import Log
 
@@ -37,8 +38,7 @@ def read_node(config: Config) -> NodeFacts:
     machine = reading.machine
     for doubt in reading.doubts:
         logger.warning("a fact about the machine is in doubt", what=doubt)
-    reserved, rules = _reserved(config, machine), policy_options.rules(config.policy_options)
-    rules.check(machine, reserved)
+    reserved, rules = reserved_and_rules(config, machine)
     if rules.everyone:
         logger.warning(
             "policy option shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too"
@@ -63,6 +63,13 @@ def read_node(config: Config) -> NodeFacts:
         within_others=policy_options.within_others(config.policy_options) and config.mode == "nri",
         doubts=reading.doubts,
     )
+
+
+def reserved_and_rules(config: Config, machine: Machine) -> tuple[CpuSet, Rules]:
+    """As the configuration has them; ConfigError or PlacementError where they are not for this machine."""
+    reserved, rules = _reserved(config, machine), policy_options.rules(config.policy_options)
+    rules.check(machine, reserved)
+    return reserved, rules
 
 
 def read_by(config: Config) -> MachineReading:

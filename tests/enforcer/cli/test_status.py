@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from pathlib import Path
@@ -126,6 +127,17 @@ def test_an_enforcer_of_an_older_version_is_refused_in_words(tmp_path: Path, cap
         assert status.status(tmp_path, as_json=False) == 1
         peer.join()
     assert "is of an older version than this program" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's files take root")
+def test_who_may_not_ask_is_told_to_be_root(tmp_path: Path, capsys) -> None:
+    (tmp_path / "run").mkdir(mode=0o700)
+    os.seteuid(65534)
+    try:
+        assert status.status(tmp_path / "run", as_json=False) == 1
+    finally:
+        os.seteuid(0)
+    assert "Permission denied; run as root" in capsys.readouterr().err
 
 
 def test_what_can_not_be_written_down_is_said(shown) -> None:
