@@ -94,7 +94,7 @@ class Agent:
         if before is not None:
             ledger.records.never_created(pod, container, opened=before.opened)
         conflict = before is not None and not before.opened
-        conflict = conflict or self.creations.conflicts(workload, container.name)
+        conflict = conflict or (self._concerns(pod) and self.creations.conflicts(workload, container.name))
         freed = self._end_former(pod, container)
         ledger.sandboxes.appeared(pod, container.linux.cgroups_path)
         ledger.residents.met(pod, container)
@@ -104,6 +104,11 @@ class Agent:
             attempt = Attempt(container.id, workload, opened=conflict)
             self.creations.answered(pod.uid, container.name, attempt)
         return adjust, updates
+
+    def _concerns(self, pod: nri.PodSandbox) -> bool:
+        """Whether a container of the pod may get a cpuset of us; of others it is not told that they were created."""
+        occupancy = self.ledger.occupancy
+        return opted_in(pod.annotations) or (occupancy.rules.everyone and bool(occupancy.exclusive))
 
     def _answer(
         self, pod: nri.PodSandbox, container: nri.Container, freed: list[nri.ContainerUpdate], *, conflict: bool

@@ -122,6 +122,19 @@ def test_by_the_operators_rule_what_has_not_opted_in_is_spared_too(world: World)
     assert world.agent.ledger.settle() == []
 
 
+def test_what_opts_in_no_more_has_no_tries(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """It is answered before it is decoded, and its creation is not listened to."""
+    world.fail(replica("a"), container("a1"))
+    world.create(replica("a"), container("a2"), other="0-3")
+    plain = replica("b")
+    plain.annotations.clear()
+    for name in ("b1", "b2"):
+        assert world.fail(plain, container(name)) is None
+        assert not world.agent.occupancy.allocations[name].externally_managed
+    world.agent.records.compose()
+    assert "creation fails" not in caplog.text
+
+
 def test_a_proven_conflict_is_tried_anew_after_a_while() -> None:
     now = 0.0
     creations = Creations(lambda: now)
