@@ -209,5 +209,9 @@ class Control:
                 self._received(connection, message)
             except Exception:
                 log.exception("a message could not be handled", kind=message.WhichOneof("message"))
+            if len(connection.unsent) > MOST_UNSENT:
+                log.warning("a reader was dropped: it asks, and does not read the answers")
+                self.drop(connection)
+                return
         if not data:
             self.drop(connection)

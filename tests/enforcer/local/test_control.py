@@ -77,6 +77,24 @@ def test_a_reader_that_does_not_read_is_dropped_and_the_hook_goes_on(hook: Hook)
             pass
 
 
+def test_one_that_asks_and_does_not_read_the_answers_is_dropped(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    big = local.FromHook(status=local.Status(json="x" * (1 << 20)))
+    asked: list[int] = []
+
+    def answer(connection: LocalConnection, _message: local.ToHook) -> None:
+        connection.send(big)
+        asked.append(len(connection.unsent))
+
+    with hook.reader() as deaf:
+        monkeypatch.setattr(hook.control, "_received", answer)
+        deaf.sendall(control.framed(local.ToHook(who=local.Who())) * 100)
+        hook.turn()
+        assert max(asked) < control.MOST_UNSENT + (2 << 20)
+        assert not hook.control.unsent
+        while deaf.recv(1 << 20):
+            pass
+
+
 def test_a_reader_that_has_gone_is_forgotten(hook: Hook) -> None:
     hook.reader().close()
     hook.turn()
