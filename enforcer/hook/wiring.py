@@ -66,6 +66,9 @@ PREPARE_QUIET_S = 0.001
 PREPARE_EVERY_S = 0.5
 """How often prepared decisions are compared with what is known, while there are any; and whenever that changes here."""
 
+REST_EVERY_S = 0.02
+"""A reader that has not taken all that it was sent gets more this often: a socket takes some 200 KB at once."""
+
 TIMER = "timer"
 """What is done between events, among them."""
 
@@ -98,6 +101,7 @@ class Wiring:
         self._registering_again: Timer | None = None
         self._lacking = False
         self._preparing: Timer | None = None
+        self._sending_rest: Timer | None = None
         self.carry_out: Callable[[Updates, OnAnswer], None] | None = None
         self.confirmed_s_ago: Callable[[], float | None] = lambda: None
         self.register_again: Callable[[str], None] = lambda _reason: None
@@ -116,7 +120,7 @@ class Wiring:
         run_dir = Path(config.run_dir)
         self._recorder = Recorder(run_dir, spare_of(run_dir), self._agent, partial(self.call_later, 0))
         self._recorder.restore()
-        self._control = Control(run_dir / "hook.sock", self._loop, self._requests.received)
+        self._control = Control(run_dir / "hook.sock", self._loop, self._received)
         self.call_later(REFRESH_EVERY_S, self._refresh)
         self.call_later(HARDWARE_EVERY_S, self._watch_hardware)
         logger.info(
@@ -350,8 +354,25 @@ class Wiring:
                 self._control.broadcast(message)
         self._lacking = False
         self._control.flush()
-        if self._control.unsent:
-            self.call_later(0.05, self.publish_soon)
+        self._send_rest()
+
+    def _received(self, connection: LocalConnection, message: local.ToHook) -> None:
+        """An answer may be more than a socket takes at once."""
+        try:
+            self._requests.received(connection, message)
+        finally:
+            self._send_rest()
+
+    def _send_rest(self) -> None:
+        """To readers that have not taken all of it yet: soon, until they have."""
+        if self._control is not None and self._control.unsent and self._sending_rest is None:
+            self._sending_rest = self.call_later(REST_EVERY_S, self._go_on_sending)
+
+    def _go_on_sending(self) -> None:
+        assert self._control is not None
+        self._sending_rest = None
+        self._control.flush()
+        self._send_rest()
 
     def _send_attachment(self) -> None:
         if self._control is not None:
