@@ -17,11 +17,13 @@ from numakin.process.pulse import BEAT_S, beat
 def received(numbers: Collection[signal.Signals]) -> socket.socket:
     """A socket that does not block, on which the number of each of these signals arrives as a byte from now on.
 
-    The other end stays open as long as the process: the kernel may hand a signal over at any time.
+    Both ends stay open as long as the process, whoever closes the socket: the kernel may hand a signal over at any
+    time, as to one that is ending and is told so again, and Python complains on stderr of a pipe that nobody reads.
     """
     written, read = socket.socketpair()
     for end in (written, read):
         end.setblocking(False)
+    os.dup(read.fileno())
     signal.set_wakeup_fd(written.detach(), warn_on_full_buffer=False)
     for number in numbers:
         signal.signal(number, lambda *_: None)
