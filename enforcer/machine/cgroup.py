@@ -29,6 +29,9 @@ MEMORY_BY_NODE = "memory.numa_stat"
 CPU_TIME_CONTROLLER = "cpuacct"
 """Of version 1; version 2 counts in every cgroup."""
 
+OF_ALL_PODS = ("/kubepods.slice", "/kubepods")
+"""By the systemd driver, and by the cgroupfs driver."""
+
 OF_PROCESSES = "container"
 """The cgroup of a container's processes that crun makes below the scope that systemd has; CRI-O knows it by that name.
 The cpuset that a container is created or updated with is set in both.
@@ -97,6 +100,14 @@ class CgroupTree:
         if folder is None or folder == self._place("/", "cpuset"):
             return None
         return self._effective(folder.parent, CPUS, CpuSet), self._effective(folder.parent, MEMS, NumaSet)
+
+    def of_all_pods(self) -> tuple[Path, CpuSet] | None:
+        """The cgroup that the kubelet makes for all pods, and the CPUs that it may have; None where there is none."""
+        for name in OF_ALL_PODS:
+            folder = self.folder(name)
+            if folder is not None:
+                return folder, self._effective(folder, CPUS, CpuSet)
+        return None
 
     def set_cpuset(self, cgroups_path: str, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()) -> None:
         """Sets what is not empty; leaves the other as it is.

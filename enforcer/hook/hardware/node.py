@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -84,7 +85,21 @@ def read_by(config: Config) -> MachineReading:
     if strange := tiers - memory_alone - later:
         known = memory_alone or "none"
         raise ConfigError(f"memory-tiers: NUMA node {strange} is not of memory alone; of that kind: {known}")
-    return reading
+    return replace(reading, doubts=(*reading.doubts, *_withheld_from_pods(config, reading.machine)))
+
+
+def _withheld_from_pods(config: Config, machine: Machine) -> tuple[str, ...]:
+    """By version 1 a container is refused what the cgroup above lacks; by version 2 it is given something else."""
+    try:
+        all_pods = CgroupTree.discover(Path(config.procfs)).of_all_pods()
+    except (OSError, MachineError):
+        return ()
+    if all_pods is None or not all_pods[1]:
+        return ()
+    folder, cpus = all_pods
+    outside = machine.cpus - cpus - CpuSet.parse(config.reserved_cpus)
+    what = f"{folder} gives pods CPUs {cpus} alone: no member can have the others; name them by --reserved-cpus"
+    return (f"{what}: {outside}",) if outside else ()
 
 
 def node_name(config: Config) -> str:

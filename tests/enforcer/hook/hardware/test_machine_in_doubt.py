@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,28 @@ def test_options_that_do_not_suit_the_machine_are_refused_in_a_line(
 
 def test_isolated_cpus_may_be_reserved_too(tmp_path: Path) -> None:
     assert str(read_node(config(tmp_path, reserved_cpus="0,8-11")).reserved) == "0"
+
+
+@pytest.mark.parametrize("name", ["kubepods", "kubepods.slice"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_cpus_that_the_cgroup_of_all_pods_lacks_are_named_until_they_are_reserved(
+    tmp_path: Path, name: str, version: int
+) -> None:
+    """As an operator has AllowedCPUs= for it, or version 1 leaves out CPUs that went offline for a while."""
+    kind, options, file = [
+        ("cgroup", "rw,cpuset", "cpuset.effective_cpus"),
+        ("cgroup2", "rw", "cpuset.cpus.effective"),
+    ][version - 1]
+    folder = tmp_path / "cgroup" / name
+    folder.mkdir(parents=True)
+    (folder / file).write_text("0-7,12-99\n")
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/mounts").write_text(f"{kind} {tmp_path}/cgroup {kind} {options} 0 0\n")
+    withheld = config(tmp_path, procfs=str(tmp_path / "proc"))
+    says = f"{folder} gives pods CPUs 0-7,12-99 alone: no member can have the others; name them by --reserved-cpus: "
+    assert read_node(withheld).doubts[1:] == (f"{says}100-175",)
+    assert f"in doubt: {says}100-175" in [entry.text for entry in doctor._numa(withheld)]
+    assert len(read_node(replace(withheld, reserved_cpus="100-175")).doubts) == 1
 
 
 @pytest.mark.parametrize("name", ["altix-64n", "altix-17n", "superdome-flex-8s-snc2"])
