@@ -74,7 +74,8 @@ def _called(replicas: Sequence[ReplicaAnswer]) -> Verdict:
     why += "no call was to be made"
     if refused:
         why = (
-            "somebody called without its certificate: copy the Secret numakin-kube-scheduler to kube-scheduler's files"
+            "somebody was not let in, most often without its certificate (the extender's log says why): copy the "
+            "Secret numakin-kube-scheduler to kube-scheduler's files"
         )
     return Verdict(good=False, text=f"kube-scheduler, which placed this pod, has called no replica: {why}")
 

@@ -40,8 +40,17 @@ SHORTAGE_S = 0.1
 ROUND_S = 0.5
 """The longest that a round waits: so late a deadline may be seen."""
 
-UNCERTIFIED = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})
-"""What OpenSSL says of a client whose certificate is missing, or not one to be let in by."""
+DISTRUSTED = "the caller does not trust our certificate: its CA file is old or another's, or it expects another name"
+UNCERTIFIED = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the caller shows no certificate",
+    "CERTIFICATE_VERIFY_FAILED": "the caller's certificate is of another CA, or out of date",
+    "TLSV1_ALERT_UNKNOWN_CA": DISTRUSTED,
+    "SSLV3_ALERT_BAD_CERTIFICATE": DISTRUSTED,  # as Go's clients say it
+    "HTTP_REQUEST": "the caller speaks HTTP without TLS",
+}
+"""What is wrong with a caller, by OpenSSL's reason; told where callers must show a certificate. kube-scheduler's own
+log has no word of it unless it runs with --v=5.
+"""
 
 _log = structlog.get_logger("serving")
 
@@ -168,8 +177,9 @@ class Doorman:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except (OSError, ValueError) as bad:
-            if getattr(bad, "reason", "") in UNCERTIFIED:
-                self._refusals.over("certificate", waiting.peer)
+            why = UNCERTIFIED.get(getattr(bad, "reason", ""))
+            if why and isinstance(waiting.socket, ssl.SSLSocket) and waiting.socket.context.verify_mode:
+                self._refusals.over("certificate", waiting.peer, why)
             self._drop(waiting)
             return
         self._let_in(waiting)
@@ -185,7 +195,7 @@ class Doorman:
         self._forget(waiting)
         certificate = (waiting.socket.getpeercert() or {}) if isinstance(waiting.socket, ssl.SSLSocket) else {}
         if not self._certified(certificate):
-            self._refusals.over("certificate", waiting.peer)
+            self._refusals.over("certificate", waiting.peer, "the caller's certificate is not kube-scheduler's")
             waiting.socket.close()
             return
         waiting.socket.setblocking(True)

@@ -18,11 +18,14 @@ class LimitRefusals:
 
     def __init__(self, count: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._clock = count, clock
-        self._logged: dict[str, float] = {}
+        self._logged: dict[tuple[str, str], float] = {}
 
-    def over(self, limit: str, peer: str) -> None:
+    def over(self, limit: str, peer: str, why: str = "") -> None:
+        """why: one of few texts, each of which is logged now and then."""
         self._count(limit)
-        now = self._clock()
-        if now - self._logged.get(limit, -LOG_EVERY_S) >= LOG_EVERY_S:
-            self._logged[limit] = now
-            _log.warning("over a limit", limit=limit, peer=peer, metric="numakin_extender_over_limit_total")
+        now, about = self._clock(), (limit, why)
+        if now - self._logged.get(about, -LOG_EVERY_S) >= LOG_EVERY_S:
+            self._logged[about] = now
+            more = {"why": why} if why else {}
+            event = "not let in" if why else "over a limit"
+            _log.warning(event, limit=limit, peer=peer, **more, metric="numakin_extender_over_limit_total")

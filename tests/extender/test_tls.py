@@ -127,6 +127,31 @@ def test_a_caller_without_a_certificate_or_with_another_cas_is_not_let_in(secure
         answered(foreign)
 
 
+def test_the_log_says_what_is_wrong_with_a_kube_scheduler_that_is_not_let_in(secured, tmp_path):
+    """Its own log has no word of it."""
+    address = secured.extender.http_address
+    strange = verifying(str(Authority(tmp_path / "strange").ca))
+    callers = [
+        secured.connection(proving=False),
+        http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=strange),
+        http.client.HTTPConnection(address, timeout=PATIENCE_S),
+    ]
+    for caller in callers:
+        with closing(caller), pytest.raises((OSError, http.client.HTTPException)):
+            answered(caller)
+
+    def reasons() -> list[str]:
+        lines = map(json.loads, secured.extender.log.read_text().splitlines())
+        return [line["why"].partition(":")[0] for line in lines if line["event"] == "not let in"]
+
+    told = [
+        "the caller shows no certificate",
+        "the caller does not trust our certificate",
+        "the caller speaks HTTP without TLS",
+    ]
+    until(lambda: reasons() == told, "each is told of once")
+
+
 def test_people_need_no_certificate_and_get_no_score(secured):
     people = secured.people()
     assert answered(people) == 404

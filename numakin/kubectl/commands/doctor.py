@@ -196,18 +196,18 @@ def _unasked(session: Session, pods: Iterable[OwnPod]) -> Finding:
     """Why kube-scheduler may not have asked. That a call for scores failed it logs from --v=5 on alone."""
     limits = "numakin_extender_over_limit_total"
     refused, _ = counted(session.api, session.installed_in, pods, limits, limit="certificate")
+    unasked = "kube-scheduler has not asked for scores since the replicas began"
     if refused:
         text = (
-            "kube-scheduler has not asked for scores since the replicas began, and somebody called without its "
-            "certificate: copy the Secret numakin-kube-scheduler to its files again; see docs/operations.md, "
-            "Certificates"
+            f"{unasked}, and somebody was not let in, as the extender's log says: most often its files of the Secret "
+            "numakin-kube-scheduler are missing or old; see docs/operations.md, Certificates"
         )
-    else:
-        text = (
-            "kube-scheduler has not asked for scores since the replicas began: if pods came meanwhile, give it "
-            "scheduler-config/kube-scheduler-config.yaml by --config; see docs/scheduler.md, Reaching the extender; "
-            "with --v=5 its log says why a call failed"
-        )
+        logs = f"kubectl -n {session.installed_in} logs -l app.kubernetes.io/name={EXTENDER} --tail=-1"
+        return Finding(CLUSTER, "scheduler", NOTE, text, f"{logs} | grep 'not let in'")
+    text = (
+        f"{unasked}: if pods came meanwhile, give it scheduler-config/kube-scheduler-config.yaml by --config; see "
+        "docs/scheduler.md, Reaching the extender; with --v=5 its log says why a call failed"
+    )
     shown = f"kubectl -n kube-system logs -l {SCHEDULER} --tail=-1 | grep -i extender"
     return Finding(CLUSTER, "scheduler", NOTE, text, shown)
 

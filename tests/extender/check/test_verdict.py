@@ -69,8 +69,8 @@ CASES = {
     "a scheduler without its certificate": (
         [replica(node("n1"), calls=0, refused=2)],
         (
-            "kube-scheduler, which placed this pod, has called no replica: somebody called without its certificate: copy "
-            "the Secret numakin-kube-scheduler to kube-scheduler's files"
+            "kube-scheduler, which placed this pod, has called no replica: somebody was not let in, most often without "
+            "its certificate (the extender's log says why): copy the Secret numakin-kube-scheduler to kube-scheduler's files"
         ),
     ),
 }
