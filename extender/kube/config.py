@@ -17,6 +17,11 @@ from numakin.wire.verification import verifying
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
+QUIET_S, PROBE_S, PROBES = 30, 5, 3
+"""A connection on which nothing came for so long is probed, and is dead after so many probes without an answer: those
+45 s are what client-go gives a silent API server. A watch may be silent for minutes, and knows by nothing else that its
+API server, or what was between, is gone without a word.
+"""
 
 _log = structlog.get_logger(__name__)
 
@@ -34,8 +39,10 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
     import yaml  # noqa: PLC0415
     from kubernetes import client, config  # noqa: PLC0415
     from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415
+    from kubernetes.utils.keepalive import tcp_keepalive_socket_options  # noqa: PLC0415
 
     configuration: Any = client.Configuration()
+    configuration.socket_options = tcp_keepalive_socket_options(QUIET_S, PROBE_S, PROBES)
     bad_files = (
         config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import socket
 import ssl
 import subprocess
 import sys
@@ -38,6 +39,17 @@ def test_a_kubeconfigs_server_and_token_are_used(server, tmp_path):
     assert api.get("/api/v1/pods").json()["kind"] == "PodList"
     assert server.asked[-1].user.name == "admin"
     assert server.asked[-1].headers["user-agent"] == "numakin-extender"
+
+
+def test_a_connection_on_which_nothing_comes_is_probed_and_dead_within_45_s(server, tmp_path):
+    """A watch has nothing else to know by that its API server lost power."""
+    api = connect(str(server.kubeconfig(tmp_path / "config")), {})
+    with api.stream("/api/v1/pods", {"watch": "true"}, 5) as watch:
+        connected = watch.connection.sock
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        kept = socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT
+        quiet_s, probe_s, probes = (connected.getsockopt(socket.IPPROTO_TCP, option) for option in kept)
+    assert quiet_s + probes * probe_s == 45
 
 
 BAD = {
