@@ -252,10 +252,18 @@ class Cluster:
     # What the API server sends.
 
     def apply_pods(self, changes: Changes[PodRow]) -> tuple[Nomination, ...]:
-        """Nominations are for the pods that were seen bound by this change, in its order."""
-        with self._lock:
-            self._expired += self._nodes.expire(self.clock())
-            return tuple(self._ledger.apply(changes))
+        """Nominations are for the pods that were seen bound by this change, in its order. A list of all pods is taken
+        in steps: kube-scheduler waits for none but the present one.
+        """
+        steps, nominations = self._ledger.apply(changes), list[Nomination]()
+        while True:
+            with self._lock:
+                self._expired += self._nodes.expire(self.clock())
+                step = next(steps, None)
+            if step is None:
+                return tuple(nominations)
+            nominations += step
+            time.sleep(0)  # else this thread would have the lock again before one that waits for it is awake
 
     def replans(self, changes: Changes[PodRow]) -> bool:
         """Whether what is held for groups is to be planned anew once the changes are applied, and not only in a while:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Thread
 
 import pytest
 
 from extender.cluster import Cluster
+from extender.ledger import PODS_AT_ONCE
 from extender.state.pods import Changes
 from numakin.placement.model.cpuset import NumaSet
 from numakin.wire import bounds
@@ -193,3 +195,15 @@ def test_a_nomination_counts_the_replicas_of_so_many_workloads_and_its_own_first
     counted = [count.workload for count in nomination.replicas]
     assert counted[0] == "default/Pod/p"
     assert counted[1:] == [f"default/Deployment/w{number:03}" for number in range(bounds.REPLICA_COUNTS - 1)]
+
+
+def test_a_list_of_a_large_clusters_pods_holds_up_no_answer_until_all_of_it_is_taken_in(cluster: Cluster):
+    rows = tuple(replace(pod(f"p{at}"), node="a", phase="Running") for at in range(100 * PODS_AT_ONCE))
+    listing = Thread(target=cluster.apply_pods, args=(Changes(rows=rows, whole=True),))
+    listing.start()
+    known = set()
+    while listing.is_alive():
+        known.add(len(cluster.picture().names))
+    listing.join()
+    assert known - {0, len(rows)}, "somebody was answered meanwhile"
+    assert len(cluster.picture().names) == len(rows)
