@@ -124,6 +124,22 @@ def test_a_pod_bound_to_an_unknown_node_is_nominated_when_its_enforcer_comes(clu
     assert nomination.numa_nodes == NumaSet.parse("1")
 
 
+def test_an_enforcer_that_comes_is_told_of_the_pods_that_are_still_to_start_there_and_of_no_other(cluster: Cluster):
+    tell(cluster, "a")
+    starting = [pod(uid, node="a") for uid in ("first", "runs", "ended", "gone", "last")]
+    cluster.apply_pods(Changes(rows=(*starting, pod("elsewhere", node="b"), pod("unbound"))))
+    later = (
+        replace(starting[1], phase="Running"),
+        replace(starting[2], phase="Failed"),
+        replace(starting[0], ip="10.0.0.1"),
+    )
+    cluster.apply_pods(Changes(rows=later, gone=("gone",)))
+    assert [nomination.pod.uid for nomination in cluster.pending("a")] == ["first", "last"]
+    cluster.apply_pods(Changes(rows=(replace(starting[0], phase="Running"),), whole=True))
+    assert cluster.pending("a") == ()
+    assert cluster._ledger._starting == {}
+
+
 def test_a_pod_that_fits_nowhere_gets_facts_without_a_place(cluster: Cluster):
     tell(cluster, "a")
     (nomination,) = cluster.apply_pods(Changes(rows=(pod("p", node="a", cpu="40"),)))
