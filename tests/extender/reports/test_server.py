@@ -4,23 +4,26 @@ import threading
 from collections.abc import Iterator
 from queue import Queue
 
+import grpc
 import pytest
 
 from extender.cluster import Cluster
 from extender.reports.server import STALE_AFTER_S, Server
 from extender.reports.session import SessionCallbacks
+from extender.reports.streams import TOKENS_AT_ONCE, Identify
 from lab.cluster.processes import listening
 from lab.standins.patience import PATIENCE_S, until
 from numakin.process.threads import Failure, Threads, worded
+from numakin.wire import convert
 from tests.clock import Clock
-from tests.extender.running import Enforcer, welcome
+from tests.extender.running import Enforcer, machine, welcome, whole_report
 
 
 class Running:
-    def __init__(self) -> None:
+    def __init__(self, identify: Identify | None = None) -> None:
         self.clock, self.failures = Clock(), Queue[Failure]()
         self.threads = Threads(self.failures.put, self.clock)
-        self.server = Server(Cluster(), SessionCallbacks(), "127.0.0.1:0", threads=self.threads)
+        self.server = Server(Cluster(), SessionCallbacks(), "127.0.0.1:0", identify=identify, threads=self.threads)
         self.server.start()
 
     @property
@@ -76,3 +79,28 @@ def test_an_address_that_is_taken_is_told_at_the_start(running: Running) -> None
     with pytest.raises(OSError, match=running.address):
         Server(Cluster(), SessionCallbacks(), running.address, threads=threads).start()
     until(lambda: not threads.standings(), "its end")
+
+
+def test_enforcers_whose_tokens_the_api_server_is_slow_to_check_hold_up_none_that_is_here() -> None:
+    let_go, asked = threading.Event(), Queue[str]()
+
+    def checked(token: str) -> str:
+        asked.put(token)
+        assert token == "n1" or let_go.wait(PATIENCE_S)
+        return token
+
+    running = Running(checked)
+    with grpc.insecure_channel(running.address) as channel:
+        here = Enforcer(running.address, "n1", token="n1")
+        assert here.next() == welcome(resume=False)
+        for at in range(2 * TOKENS_AT_ONCE):
+            Enforcer(running.address, "slow", token=f"slow-{at}", channel=channel)
+        for _ in range(1 + TOKENS_AT_ONCE):
+            asked.get(timeout=PATIENCE_S)
+        here.send(machine=convert.machine_to(machine()))
+        for generation in (1, 2):
+            here.send(report=whole_report(generation))
+            assert here.next().ack.generation == generation
+        let_go.set()
+        here.close()
+    running.server.stop()
