@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from http import HTTPStatus
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -178,8 +179,9 @@ class Publisher:
             _log.warning("not published", error=str(bad))
 
     def round(self) -> None:
-        """One round over what should be. Unreachable when the API server is: the rest would not fare better. It ends
-        where another replica publishes by now: what this one has in mind may be older than what that has written.
+        """One round over what should be. Unreachable when the API server is: the rest would not fare better, nor where
+        that has too much to do. It ends where another replica publishes by now: what this one has in mind may be older
+        than what that has written.
         """
         if not self._writes():
             self._ledger = AppliedDigests()
@@ -194,6 +196,8 @@ class Publisher:
                     self._apply(item)
             except ApiError as refused:
                 self._note(item, refused)
+                if refused.code == HTTPStatus.TOO_MANY_REQUESTS and not self._thread.stopping.is_set():
+                    return
             self._thread.progress()
 
     @property

@@ -11,7 +11,7 @@ from extender.kube.api import MERGE_PATCH, Api, Unreachable
 from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
 from extender.kube.publish import Desired, Publisher, Unwanted
 from lab.standins.apiserver import ApiServer
-from lab.standins.apiserver.faults import Answer, Cut
+from lab.standins.apiserver.faults import THROTTLED, Answer, Cut
 from lab.standins.patience import until
 from numakin.process.threads import Failure, Threads
 from tests.manifests.rendered import files, one
@@ -210,6 +210,15 @@ def test_one_objects_refusal_does_not_hold_up_the_others(server, wanted):
     server.order(Answer(422, b'{"kind":"Status","reason":"Invalid","code":422}'), "patch", "affinitygroups")
     assert wanted.round(CART, GroupStatus("default", "shop")) == 1
     assert status(server, "shop")["memberCount"] == 0
+
+
+def test_an_api_server_that_has_too_much_to_do_is_asked_once_in_a_round(server, wanted):
+    server.order(THROTTLED, "patch", "affinitygroups", times=2)
+    groups = [GroupStatus("default", name) for name in ("a", "b", "c", "d")]
+    before = len(server.asked)
+    assert (wanted.round(*groups), wanted.round(*groups)) == (0, 0)
+    assert len(server.asked) == before + 2
+    assert wanted.round(*groups) == 2  # those that were refused are left alone for a while
 
 
 def test_a_failing_api_server_ends_the_round(server, wanted):
