@@ -398,7 +398,7 @@ class Cluster:
             names, workloads = self._history.names(), self._nodes.locations.workloads()
         # There may be 150,000 of them: no thread waits for the lock meanwhile.
         names |= {uid: f"{row.namespace}/{row.name}" for uid, row in rows.items()}
-        return Picture.of(now, names, workloads)
+        return Picture.of(now, names, workloads, rows)
 
     def _figures(self) -> Figures:
         now = self.clock()

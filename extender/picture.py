@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from extender.scoring.node_table import NodeState
 from extender.state.node_view import Assumption
+from extender.state.pods import PodRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +31,19 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Picture(Figures):
-    """nodes: by name. By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME."""
+    """nodes: by name. By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME; rows, as the API server has
+    them.
+    """
 
     names: Mapping[str, str]
     workloads: Mapping[str, str]
+    rows: Mapping[str, PodRow]
 
     @classmethod
-    def of(cls, figures: Figures, names: Mapping[str, str], workloads: Mapping[str, str]) -> Picture:
+    def of(
+        cls, figures: Figures, names: Mapping[str, str], workloads: Mapping[str, str], rows: Mapping[str, PodRow]
+    ) -> Picture:
         nodes = tuple(sorted(figures.nodes, key=lambda state: state.view.name))
         counts = figures.expired, figures.bindings, figures.unscored, figures.splits, figures.faults
         held = figures.held_milli, figures.given_back
-        return cls(nodes, figures.assumed, figures.groups, *counts, *held, names, workloads)
+        return cls(nodes, figures.assumed, figures.groups, *counts, *held, names, workloads, rows)

@@ -61,17 +61,28 @@ def groups(
     picture: Picture, texts: Mapping[str, Text], rows: Mapping[str, GroupRow], regroupings: Regroupings = NOT_SEARCHED
 ) -> Iterator[Desired]:
     """As they should be now: one object for each group that has members, or of which something is known, or that has
-    an object. texts: what was learned; rows: what is there; both by group.
+    an object. texts: what was learned; rows: what is there; both by group. What an enforcer alone says of a group makes
+    no object: it could name any number of them, in every namespace.
     """
     by_group = members(picture)
+    found = {group for group in by_group.keys() - rows.keys() if _has_pod(group, by_group[group], picture)}
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    for group in sorted(by_group.keys() | texts.keys() | rows.keys()):
+    for group in sorted(found | texts.keys() | rows.keys()):
         status = _group(group, by_group.get(group, []), picture, texts.get(group))
         row = rows.get(group)
         before = row.conditions.get(TOGETHER) if row else None
         condition = together(group, by_group.get(group, []), regroupings, before, now)
         status = replace(status, conditions=(condition,) if condition is not None else ())
         yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
+
+
+def _has_pod(group: str, reserved: list[Member], picture: Picture) -> bool:
+    """Whether the API server has one of these pods in the group's namespace, and on no other node."""
+    namespace, _, _ = group.partition("/")
+    known = ((member, picture.rows.get(member.reservation.pod)) for member in reserved)
+    return any(
+        row is not None and row.namespace == namespace and row.node in ("", member.node) for member, row in known
+    )
 
 
 def _group(group: str, reserved: list[Member], picture: Picture, text: Text | None) -> GroupStatus:
