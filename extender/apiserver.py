@@ -137,15 +137,15 @@ class ApiServerLink:
         }
         return [name for name, listed in synced.items() if not listed.is_set()]
 
-    def decided(self, row: DecisionRow) -> None:
-        """Reports by an Event where a container was placed, or why it was not."""
+    def decided(self, node: str, row: DecisionRow) -> None:
+        """Reports by an Event where a container was placed, or why it was not, as the node's enforcer says."""
         placed = f"on NUMA node {row.numa_nodes}" if row.cpus else "left open"
         text = f"container {row.container} {placed}: {'; '.join(row.sentences)}"
         about = About(row.namespace, row.name, row.pod)
         # The Events of a container that restarts again and again differ by their figures alone.
         series = f"{row.event} {row.container} {placed}"
         self._events.emit(
-            KubeEvent(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series)
+            KubeEvent(about, PLACED if row.cpus else NOT_PLACED, text, warning=not row.cpus, series=series, node=node)
         )
 
     @property

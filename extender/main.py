@@ -328,7 +328,7 @@ class Program(SessionCallbacks):
     def decided(self, node: str, row: DecisionRow) -> None:
         self.metrics.predictions.labels(row.outcome).inc()
         if self._api is not None:
-            self._api.decided(row)
+            self._api.decided(node, row)
         _log.info(
             "decided", node=node, pod=f"{row.namespace}/{row.name}", container=row.container, event_kind=row.event,
             numa_nodes=row.numa_nodes, nomination=row.outcome,

@@ -27,6 +27,11 @@ BURST = 25
 REFILL_S = 300.0
 REMEMBERED = 4096
 """client-go's EventSourceObjectSpamFilter and LRU cache."""
+NODE_BURST = 1_000
+NODE_REFILL_S = 1.0
+"""Of what one node's enforcer says, about whichever pods, as it says of itself which it has: as many at once, and then
+one a second. An enforcer that starts anew tells of all its containers.
+"""
 AGAIN_WITHIN_S = 600.0
 """Seconds after which an equal Event counts as a new one."""
 WAITING = 1000
@@ -50,7 +55,8 @@ class About:
 @dataclass(frozen=True, slots=True)
 class KubeEvent:
     """reason: one word in CamelCase, for machines. message: for people; equal ones are counted together. series: what
-    makes Events one, where the messages' figures differ from time to time; the latest message stands.
+    makes Events one, where the messages' figures differ from time to time; the latest message stands. node: whose
+    enforcer says it; empty: none does.
     """
 
     about: About
@@ -58,6 +64,7 @@ class KubeEvent:
     message: str
     warning: bool = False
     series: str = ""
+    node: str = ""
 
     @property
     def kind(self) -> tuple[About, str, bool, str]:
@@ -80,11 +87,11 @@ class Book:
 
     def __init__(self) -> None:
         self._told: OrderedDict[Hashable, StandingEvent] = OrderedDict()
-        self._allowances: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._pods, self._nodes = _Allowances(BURST, REFILL_S), _Allowances(NODE_BURST, NODE_REFILL_S)
 
     def enter(self, event: KubeEvent, now: float) -> StandingEvent | None:
         """How to report it: `count` 1 is a new Event. None: not at all. now: seconds since 1970."""
-        if not self._allowed(event.about.uid, now):
+        if (event.node and not self._nodes.take(event.node, now)) or not self._pods.take(event.about.uid, now):
             return None
         known = self._told.pop(event.kind, None)
         if known is None or now - known.last > AGAIN_WITHIN_S:
@@ -100,13 +107,21 @@ class Book:
         """The Event was not sent after all, or has expired."""
         self._told.pop(event.kind, None)
 
-    def _allowed(self, uid: str, now: float) -> bool:
-        left, at = self._allowances.pop(uid, (float(BURST), now))
-        left = min(float(BURST), left + max(0.0, now - at) / REFILL_S)
+
+class _Allowances:
+    """A token bucket for each name: so many at once, and then one in refill_s."""
+
+    def __init__(self, burst: int, refill_s: float) -> None:
+        self._burst, self._refill_s = float(burst), refill_s
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str, now: float) -> bool:
+        left, at = self._left.pop(name, (self._burst, now))
+        left = min(self._burst, left + max(0.0, now - at) / self._refill_s)
         allowed = left >= 1
-        self._allowances[uid] = (left - 1 if allowed else left, now)
-        if len(self._allowances) > REMEMBERED:
-            self._allowances.popitem(last=False)
+        self._left[name] = (left - 1 if allowed else left, now)
+        if len(self._left) > REMEMBERED:
+            self._left.popitem(last=False)
         return allowed
 
 

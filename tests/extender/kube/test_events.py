@@ -63,6 +63,15 @@ def test_one_pods_events_do_not_take_anothers_place():
     assert book.enter(KubeEvent(About("shop", "other", "u2"), "NumaPlaced", "x"), 1000)
 
 
+def test_a_node_that_speaks_of_ever_other_pods_has_so_many_and_then_one_a_second():
+    """A compromised enforcer's would fill the API server's store."""
+    book = Book()
+    invented = [KubeEvent(About("shop", f"p{n}", f"u{n}"), "NumaPlaced", "x", node="n1") for n in range(2_000)]
+    assert sum(book.enter(event, 1000) is not None for event in invented) == events.NODE_BURST
+    assert sum(book.enter(event, 1010) is not None for event in invented) == 10
+    assert book.enter(KubeEvent(POD, "NumaPlaced", "x", node="n2"), 1010)
+
+
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(events, "REMEMBERED", 2)
     book = Book()
