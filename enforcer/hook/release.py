@@ -65,8 +65,8 @@ class Release:
         self._began = self._progressed = clock()
         self._waiting: dict[str, CpusAndMems] = {}
         self._released = 0
-        self._confirmed = self._answered = False
-        """confirmed: by the runtime's answer to the updates."""
+        self._heard = self._confirmed = self._answered = False
+        """heard: the runtime's answer to the updates; confirmed: it has none to complain of."""
 
     def start(self) -> None:
         host = self._host
@@ -74,6 +74,8 @@ class Release:
         self._waiting = {update.container_id: _asked(update) for update in updates}
         if host.at_any_time:
             host.push(updates, self._carried_out)
+            if not self._heard:
+                self._look()
             return
         host.record()
         if self._waiting and not attached:
@@ -84,7 +86,9 @@ class Release:
         self._look()
 
     def _carried_out(self, answer: UpdateAnswer) -> None:
-        self._confirmed = not answer.error
+        self._heard, self._confirmed = True, not answer.error
+        if self._answered:
+            return
         self._note_open()
         if answer.error or any(update.container_id in self._waiting for update in answer.failed):
             self._finish(answer.error)

@@ -177,6 +177,23 @@ def test_a_newer_runtime_that_says_no_names_nobody_so_the_cgroups_do(world: Worl
     assert failed(host) == {"shop/b app": str(stuck[0])}
 
 
+def test_a_newer_runtime_that_does_not_answer_has_its_time_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As over a container whose shim hangs."""
+    for name in ("a", "b"):
+        world.create(member(name), container(name))
+    host, asked = Host(world, at_any_time=True), list[OnAnswer]()
+    home = world.cpus("b")
+    monkeypatch.setattr(host, "push", lambda _updates, on_answer: asked.append(on_answer))
+    host.release()
+    world.cgroups["/kubepods/a"] = world.machine.all_cpus, world.machine.all_mems
+    host.passes(STUCK_S + 2)
+    assert [answer["released"] for answer in host.answers] == [1]
+    assert failed(host) == {"shop/b app": home}
+    assert "did not carry it out in time" in str(host.answers[0]["error"])
+    asked[0](UpdateAnswer())
+    assert len(host.answers) == 1
+
+
 def test_all_that_the_cgroup_above_has_will_do(world: World) -> None:
     """Where the node's administrator keeps all pods to some CPUs."""
     world.create(member("a"), container("a"))
