@@ -25,13 +25,11 @@ from extender.planning.group_plan import Vacancy
 from extender.state.columns.arrays import Floats
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from extender.state.node_domains import NO_DOMAINS, NodeDomains
-from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_GROUPS = 2_000
 """Groups of one plan, the largest first, some 0.4 ms each: the pods of the others are placed one by one."""
 
 NO_PULLS: Pulls = {}
-NOTHING: Mapping[NumaPlace, CpuAndMemory] = {}
 NO_SLOTS: Mapping[str, Sequence[Vacancy]] = {}
 NOWHERE: Mapping[str, NumaPlace] = {}
 
@@ -42,22 +40,18 @@ def pack(
     groups: Iterable[Coming],
     rooms: FreeRoom,
     pulls: Pulls = NO_PULLS,
-    held: Mapping[NumaPlace, CpuAndMemory] = NOTHING,
     slots: Mapping[str, Sequence[Vacancy]] = NO_SLOTS,
     *,
     domains: NodeDomains = NO_DOMAINS,
     before: Mapping[str, NumaPlace] = NOWHERE,
     tried: Iterable[tuple[Pod, NumaPlace]] = (),
 ) -> dict[str, dict[str, NumaPlace]]:
-    """By group the place of each pod, of those to come too; without pods for which there is no room. held: what these
-    groups have of the room that is not free. slots: by workload, as a plan by known traffic has them. domains: which
-    nodes are near each other. before: by pod, as they were packed last. tried: pods of these groups that have their
-    places, of room that counts as free. Same arguments, same places.
+    """By group the place of each pod, of those to come too; without pods for which there is no room. slots: by
+    workload, as a plan by known traffic has them. domains: which nodes are near each other. before: by pod, as they
+    were packed last. tried: pods of these groups that have their places, of room that counts as free. Same arguments,
+    same places.
     """
     index = {name: at for at, name in enumerate(rooms.nodes)}
-    for place, (cpu, memory) in held.items():
-        for node, at in _found(place, index, rooms):
-            rooms.give(node, at, (cpu, memory))
     rooms.bound()
     for pod, place in tried:
         for node, at in _found(place, index, rooms):

@@ -22,7 +22,7 @@ from extender.scoring.waiting_members import WaitingMembers
 from extender.state.admission import EVERY_NODE, Admission
 from extender.state.columns.candidates import Candidates, Weighing
 from extender.state.columns.free_room import FreeRoom, NumaPlace
-from extender.state.columns.store import ColumnStore
+from extender.state.columns.store import NOT_HELD, ColumnStore
 from extender.state.group_spec import NOTHING, GroupSpec, Specs
 from extender.state.kins import Kins
 from extender.state.node_domains import NodeDomains
@@ -272,12 +272,16 @@ class NodeTable:
         now: float,
         timeout: float,
         but: Collection[str],
+        *,
+        held: Mapping[NumaPlace, Demand] = NOT_HELD,
         sizes: Collection[int] = (),
         resources: Collection[str] = (),
     ) -> FreeRoom:
         """As the column store has it."""
         self._settle()
-        return self._columns.free_room(now, timeout, but, self.admission.allocatable, sizes=sizes, resources=resources)
+        return self._columns.free_room(
+            now, timeout, but, self.admission.allocatable, held=held, sizes=sizes, resources=resources
+        )
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
         """How many of a named group are on each NUMA node, assumed ones too; without those on several, and those on

@@ -73,10 +73,10 @@ class WaitingGroups:
     which some say something of others, what the members on each node do. leaving: by uid, what those ask for that
     are on cordoned nodes, and about to come again. renewals: of groups some of whose pods are being replaced. nodes:
     where each group has members, at all. beside: of these, where the only ones have devices and are on several NUMA
-    nodes. sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. held: the room
-    that other holds have. before: where pods were planned last; later_before: by group and workload, where those were
-    that were not created yet. settling: groups of which more may be about to be replaced, for so many seconds. barred:
-    as `GroupHolds` has it, of the groups to plan. grow: of which more was created a moment ago.
+    nodes. sizes: of groups, as their pods or others say. to_come: of groups, what is not created yet. room: what is
+    free, with what is held for groups. before: where pods were planned last; later_before: by group and workload,
+    where those were that were not created yet. settling: groups of which more may be about to be replaced, for so many
+    seconds. barred: as `GroupHolds` has it, of the groups to plan. grow: of which more was created a moment ago.
     """
 
     pods: Mapping[str, WaitingPod]
@@ -95,7 +95,6 @@ class WaitingGroups:
     barred: Mapping[str, frozenset[str]]
     grow: Collection[str]
     room: FreeRoom | None
-    held: Mapping[NumaPlace, CpuAndMemory]
     before: Mapping[str, NumaPlace]
     later_before: Mapping[str, Mapping[str, Sequence[NumaPlace]]]
     uses: Mapping[str, int]
@@ -121,15 +120,14 @@ class WaitingGroups:
             nodes.waiting.changes, nodes.waiting.created, now, settings.group_hold,
             lambda group: nodes.to_come.renews(group) or any(True for _ in nodes.to_come.of(group)),
         )  # fmt: skip
-        held: dict[NumaPlace, CpuAndMemory] = {}
+        held: dict[NumaPlace, Demand] = {}
 
         def settled(uid: str) -> bool:
             return nodes.assumed(uid) or holds.promised(uid) is not None
 
         for group in holds.groups():
             for place, demand in holds.held(group, settled).items():
-                cpu, memory = held.get(place, (0, 0))
-                held[place] = cpu + demand.expected_milli, memory + demand.memory
+                held[place] = held.get(place, Demand()) + demand
         tried = {uid: place for uid, place in nodes.tried().items() if uid in pods and not pods[uid].holds_nothing}
         apart = {pod.group for pod in pods.values() if pod.kind.said != NO_POD_TERMS}
         to_come = {group: list(nodes.to_come.of(group)) for group in groups}
@@ -165,8 +163,11 @@ class WaitingGroups:
             grow=holds.growing(now),
             settling={group: left for group in groups if (left := nodes.to_come.settles_at(group) - now) > 0},
             barred={group: holds.barred(group) for group in groups},
-            room=nodes.free_room(now, settings.report_timeout, nodes.cordoned, sizes, resources) if groups else None,
-            held=held,
+            room=nodes.free_room(
+                now, settings.report_timeout, nodes.cordoned, held=held, sizes=sizes, resources=resources
+            )
+            if groups
+            else None,
             before={
                 uid: planned
                 for uid, pod in pods.items()
@@ -220,9 +221,7 @@ class WaitingGroups:
             for uid, place in self.tried.items()
             if self.pods[uid].group in self.members
         ]
-        packed = pack(
-            each, self.room, self.pulls, self.held, self.plans, domains=self.domains, before=before, tried=tried
-        )
+        packed = pack(each, self.room, self.pulls, self.plans, domains=self.domains, before=before, tried=tried)
         places: dict[str, dict[str, NumaPlace]] = {group: {} for group in self.members}
         for uid, place in self.tried.items():
             if (group := self.pods[uid].group) in places:
@@ -353,13 +352,9 @@ class WaitingGroups:
 
     @cached_property
     def _free(self) -> dict[str, float]:
-        """By node, in millicores; what these groups hold with it."""
+        """By node, in millicores."""
         assert self.room is not None
-        free = dict(zip(self.room.nodes, self.room.of_nodes[0].clip(0).tolist(), strict=True))
-        for place, (cpu, _) in self.held.items():
-            if place.node in free:
-                free[place.node] += cpu
-        return free
+        return dict(zip(self.room.nodes, self.room.of_nodes[0].clip(0).tolist(), strict=True))
 
     def _allowed(self, group: str, planned: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace | None]:
         """Without the places where kube-scheduler would not let the pods go, one after the other."""

@@ -20,6 +20,8 @@ from extender.state.node_view import NodeView
 from extender.state.pod_terms import HOST, DomainTerm, PodSelector, PodTerms
 from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
+from extender.traffic.known import ClusterTraffic
+from numakin.placement.decide.memory import RESERVE
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import Live
@@ -29,7 +31,7 @@ from numakin.placement.plan.problem import free_room
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests import examples
 from tests.clock import Clock
-from tests.extender.machines import TAINTED, pod
+from tests.extender.machines import GIB, TAINTED, pod
 from tests.extender.running import machine, reservation
 from tests.extender.told import SETTLED_S, asked, other, reservations_of, tell
 
@@ -517,6 +519,38 @@ def test_a_group_goes_where_kube_scheduler_has_room_for_all_of_it(nodes: Cluster
     created(nodes, clock, *of_group("other", 6))
     assert held(nodes, "a")["default/shop"] == "0: 8000"
     assert "default/other" in held(nodes, home)
+
+
+class TestWhatIsHeldIsPlannedAnewAsWhatItTook:
+    """The group that comes later chooses first."""
+
+    @staticmethod
+    def taken(cluster: Cluster) -> Demand:
+        """By what is held on a."""
+        view = cluster.view("a")
+        assert view is not None
+        return sum((entry.demand for there in view.held.values() for entry in there), Demand())
+
+    def test_of_cpus_that_kube_scheduler_gives_what_was_asked_for(self, nodes: Cluster, clock: Clock):
+        """Though it is expected to use more: 3 CPUs are left to give."""
+        nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=(5000, 64 << 30)), NodeRow("b", allocatable=(0, 0)))))
+        small = of_group("small", 2, cpu="100m")
+        nodes.learned(ClusterTraffic(uses={row.workload: 1500 for row in small}))
+        created(nodes, clock, *small)
+        assert self.taken(nodes).cpu_milli == 200
+        nodes.apply_pods(Changes(rows=tuple(of_group("large", 5, priority=1))))
+        nodes.reserve()
+        assert 0 < self.taken(nodes).cpu_milli <= 3000
+
+    def test_of_memory_that_is_really_free_nothing(self, nodes: Cluster, clock: Clock):
+        """What is held has not used any yet: 2 GiB are free, on NUMA node 0 of a alone."""
+        reserve = machine().node(0).ordinary_memory // RESERVE
+        tell(nodes, "a", generation=2, live=Live(free_memory={0: 2 * GIB + reserve, 1: 0}))
+        tell(nodes, "b", generation=2, live=Live(free_memory={0: 0, 1: 0}))
+        created(nodes, clock, *(pod(f"small-{at}", group="small", cpu="100m", memory="1Gi") for at in range(2)))
+        assert self.taken(nodes).memory == 2 * GIB
+        created(nodes, clock, *(pod(f"large-{at}", group="large", cpu="1", memory="1Gi") for at in range(3)))
+        assert self.taken(nodes).memory == 2 * GIB
 
 
 TOLERATED = ({"key": "dedicated", "value": "fast"},)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress, repeat
 
 import numpy as np
@@ -10,12 +10,13 @@ import numpy as np
 from extender.state.columns.arrays import Floats, Objects, Positions
 from extender.state.columns.candidates import NO_KINS, Candidates, Views, Weighing
 from extender.state.columns.cells import COLUMNS, EMPTY_NODE, Cells
-from extender.state.columns.free_room import FreeDevices, FreeRoom
+from extender.state.columns.free_room import FreeDevices, FreeRoom, NumaPlace
 from extender.state.columns.memo import SlotMemo
 from extender.state.columns.needs import Needs
 from extender.state.kins import Kins
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains, pull
 from extender.state.node_view import NodeView
+from numakin.placement.model.demand import Demand
 from numakin.placement.plan.problem import CpuAndMemory
 
 FREE, WHOLE, LIMITED = map(COLUMNS.index, ("free", "whole", "limited"))
@@ -28,6 +29,8 @@ KEYS = 32
 
 ANSWERED = 5
 """Numbers of an answer of each node, as `NodeScores.rows` has them."""
+
+NOT_HELD: Mapping[NumaPlace, Demand] = {}
 
 FEW = 4_000
 """NUMA nodes of all offered nodes, 1,000 nodes with four of them: so many are weighed as fast as they are recalled."""
@@ -145,11 +148,12 @@ class ColumnStore:
         but: Collection[str],
         allocatable: Callable[[str], CpuAndMemory | None],
         *,
+        held: Mapping[NumaPlace, Demand] = NOT_HELD,
         sizes: Collection[int] = (),
         resources: Collection[str] = (),
     ) -> FreeRoom:
         """What is free on the live nodes, but for these: nothing where a NUMA node is hot. allocatable: of a node, None
-        where it is not known. sizes: of hugepages. resources: of devices.
+        where it is not known. held: for groups, which counts as free. sizes: of hugepages. resources: of devices.
         """
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
@@ -158,14 +162,15 @@ class ColumnStore:
         cells = Cells(*self._block.take(slots, axis=2).transpose(0, 2, 1))
         there = (cells.numa_node >= 0) & (cells.hot == 0)
         views = self._views[slots].tolist()
-        given = [allocatable(view.name) or (np.inf, np.inf) for view in views]
+        given = np.array([allocatable(view.name) or (np.inf, np.inf) for view in views], dtype=np.float64)
+        milli, expected, memory = back = _held_on(views, cells.numa_node, held)
         return FreeRoom(
             nodes=[view.name for view in views],
             numa_node=np.ascontiguousarray(cells.numa_node),
-            cpu=np.ascontiguousarray(np.where(there, np.minimum(cells.free, cells.unused), 0.0)),
-            memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account, cells.real), 0.0)),
+            cpu=np.ascontiguousarray(np.where(there, np.minimum(cells.free + milli, cells.unused + expected), 0.0)),
+            memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account + memory, cells.real), 0.0)),
             groups=np.ascontiguousarray(cells.groups),
-            left=np.array(given, dtype=np.float64).reshape(-1, 2).T - self._requested[:, slots],
+            left=given.reshape(-1, 2).T - self._requested[:, slots] + back[[0, 2]].sum(axis=2),
             pages={size: _free_pages(views, cells.numa_node, size) for size in sizes},
             devices={resource: _free_devices(views, cells.numa_node, resource) for resource in resources},
         )
@@ -261,6 +266,16 @@ class ColumnStore:
 
 def _blank(slots: int, width: int) -> Floats:
     return np.broadcast_to(EMPTY_NODE[:, None, None], (len(COLUMNS), width, slots)).copy()
+
+
+def _held_on(views: Sequence[NodeView], numa_nodes: Floats, held: Mapping[NumaPlace, Demand]) -> Floats:
+    """Millicores that are requested, and expected to be used, and bytes, x nodes x NUMA nodes."""
+    found, index = np.zeros((3, *numa_nodes.shape)), {view.name: at for at, view in enumerate(views)}
+    for place, demand in held.items():
+        if (node := index.get(place.node)) is not None:
+            there = numa_nodes[node] == place.numa_node
+            found[:, node] += np.outer((demand.cpu_milli, demand.expected_milli, demand.memory), there)
+    return found
 
 
 def _free_pages(views: Sequence[NodeView], numa_nodes: Floats, size: int) -> Floats:

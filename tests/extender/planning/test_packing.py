@@ -106,11 +106,6 @@ class TestWhatKubeSchedulerHasLeft:
         free = room([6000, 6000], [6000, 6000], left=[11_500, 12_000])
         assert {place.node for place in pack([coming("a", *[1000] * 12)], free)["a"].values()} == {"n1"}
 
-    def test_what_these_groups_hold_already_is_theirs_here_too(self):
-        home = NumaPlace("n0", 0)
-        packed = pack([coming("a", *[1000] * 8)], room([0], [9000], left=[0, 9000]), held={home: (8000, 0)})
-        assert spots(packed["a"]) == {home: 8}
-
     def test_memory_counts_likewise(self):
         free = room([8000], [9000])
         free.left[1, 0] = 3 * GIB
@@ -177,11 +172,6 @@ def test_a_group_that_has_to_be_cut_is_cut_as_the_plan_by_its_traffic_has_it():
     slots = {name: (Vacancy(first if name in "ad" else second, 1),) for name in "abcd"}
     places = pack([group], room([2000, 2000]), slots=slots)["g"]
     assert places == {"a": first, "d": first, "b": second, "c": second}
-
-
-def test_the_room_that_these_groups_have_already_is_theirs_to_plan_with():
-    packed = pack([coming("a", 1000, 1000)], room([0], [1000]), held={NumaPlace("n0", 0): (2000, 0)})
-    assert spots(packed["a"]) == {NumaPlace("n0", 0): 2}
 
 
 def test_a_pod_that_no_numa_node_holds_is_not_planned():
