@@ -143,8 +143,8 @@ class Observer:
     @property
     def _doing(self) -> str:
         view, moves = (self.watching.view, self.watching.moves_held_back) if self.watching is not None else (None, "")
-        streaming = self.streaming if self._replicas is not None else None
-        return in_words(view, moves, streaming, time.monotonic()) if self._begun else ""
+        streaming, trouble = (self.streaming, self._replicas.trouble) if self._replicas is not None else (None, "")
+        return in_words(view, moves, streaming, time.monotonic(), trouble) if self._begun else ""
 
     def _beat(self) -> None:
         beat(os.environ)

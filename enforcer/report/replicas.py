@@ -79,6 +79,7 @@ class Replicas:
         self._stream, self._resolve = stream, resolve
         self._known = KnownReplica({})
         self._streams: dict[str, ReportStream] = {}
+        self._unresolved = ""
         self._look = threading.Event()
         self._thread = threads.thread("replicas", self._round, last=self._end, stale_after_s=STALE_AFTER_S)
 
@@ -86,6 +87,11 @@ class Replicas:
     def connected(self) -> int:
         """How many replicas have a stream to us."""
         return sum(stream.connected for stream in self._streams.values())
+
+    @property
+    def trouble(self) -> str:
+        """Why a replica has no stream to us, of one of them; empty where nothing has failed yet."""
+        return next((f"{at}: {each.trouble}" for at, each in self._streams.items() if each.trouble), self._unresolved)
 
     @property
     def skewed(self) -> int:
@@ -126,10 +132,12 @@ class Replicas:
             stream.stop(STOP_S)
 
     def _resolved(self) -> dict[str, str]:
+        self._unresolved = ""
         for name in self._endpoints:
             try:
                 self._known = self._known.after(name, self._resolve(name))
             except OSError as error:
+                self._unresolved = f"{name}: {error}"
                 log.warning("the extender's name can't be resolved", name=name, error=error)
         if self._known.left_out:
             log.warning("too many replicas of the extender", most=MOST_REPLICAS, left_out=self._known.left_out)

@@ -78,7 +78,8 @@ class Endpoint:
 
 class ReportStream:
     """A thread of its own; `changed()` wakes it. lock: guards the mirror that `backlog` reads, which the
-    observer's reader writes. broken: called after each dial that failed and each stream that ended.
+    observer's reader writes. broken: called after each dial that failed and each stream that ended. trouble: why the
+    last dial failed, or the last stream ended; empty while there is one.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class ReportStream:
         self._failure: Exception | None = None
         self._wait_s = FIRST_WAIT_S
         self.connected = self.skewed = False
+        self.trouble = ""
         self._thread = threads.thread(
             f"stream {endpoint.address}", self._round, stale_after_s=max(STALE_AFTER_S, 3 * heartbeat_s)
         )
@@ -157,7 +159,8 @@ class ReportStream:
         if failure is not None:
             raise failure
         if not self._thread.stopping.is_set():
-            log.warning("no stream to the extender", **self._endpoint.shown, error=_cause(error))
+            self.trouble = _cause(error)
+            log.warning("no stream to the extender", **self._endpoint.shown, error=self.trouble)
 
     def _speak(self, channel: grpc.Channel) -> None:
         self._wake = queue.Queue(MOST_WAITING)
@@ -173,7 +176,7 @@ class ReportStream:
             for message in call:
                 kind = message.WhichOneof("message")
                 if kind == "welcome":
-                    self.connected = True
+                    self.connected, self.trouble = True, ""
                     self._compare(message.welcome)
                     log.info(
                         "stream to the extender is open", address=self._endpoint.address, resumed=message.welcome.resume

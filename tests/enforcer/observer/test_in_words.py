@@ -38,3 +38,8 @@ def test_it_says_what_holds_moves_back() -> None:
     assert in_words(SEEN, held_back, 1, now=100.0).endswith(
         f"nothing is learned yet; {held_back}; 1 extender receives reports"
     )
+
+
+def test_it_says_why_no_extender_receives_reports() -> None:
+    words = in_words(None, "", 0, now=100.0, trouble="extender.numakin.svc:8081: Name or service not known")
+    assert words.endswith("no extender receives reports: extender.numakin.svc:8081: Name or service not known")

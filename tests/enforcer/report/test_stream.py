@@ -263,6 +263,20 @@ def test_a_replica_that_takes_the_place_of_another_is_found_when_that_ones_strea
     assert fleet.replicas[second].kinds().count("hello") == 1
 
 
+def test_it_is_known_that_the_extenders_name_has_no_address(fleet: Fleet) -> None:
+    fleet.streams.start()
+    until(lambda: fleet.streams.trouble == f"{fleet.NAME}: no such name", "the name service's failure is known")
+
+
+def test_it_is_known_why_a_replica_is_told_nothing(fleet: Fleet) -> None:
+    first = fleet.add()
+    fleet.streams.start()
+    until(lambda: fleet.streams.connected == 1, "it is told")
+    assert fleet.streams.trouble == ""
+    fleet.servers[first].stop(None)
+    until(lambda: fleet.streams.trouble.startswith(f"{first}: UNAVAILABLE: "), "the broken stream's error is known")
+
+
 def test_a_name_service_that_fails_ends_no_stream(fleet: Fleet) -> None:
     first = fleet.add()
     fleet.streams.start()
