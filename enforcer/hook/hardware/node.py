@@ -94,9 +94,11 @@ def _withheld_from_pods(config: Config, machine: Machine) -> tuple[str, ...]:
         all_pods = CgroupTree.discover(Path(config.procfs)).of_all_pods()
     except (OSError, MachineError):
         return ()
-    if all_pods is None or not all_pods[1]:
+    if all_pods is None:
         return ()
-    folder, cpus = all_pods
+    folder, cpus, above = all_pods
+    if not cpus or not machine.cpus <= above:  # the cgroups are another machine's
+        return ()
     outside = machine.cpus - cpus - CpuSet.parse(config.reserved_cpus)
     what = f"{folder} gives pods CPUs {cpus} alone: no member can have the others; name them by --reserved-cpus"
     return (f"{what}: {outside}",) if outside else ()

@@ -112,6 +112,7 @@ def test_cpus_that_the_cgroup_of_all_pods_lacks_are_named_until_they_are_reserve
     ][version - 1]
     folder = tmp_path / "cgroup" / name
     folder.mkdir(parents=True)
+    (folder.parent / file).write_text("0-175\n")
     (folder / file).write_text("0-7,12-99\n")
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/mounts").write_text(f"{kind} {tmp_path}/cgroup {kind} {options} 0 0\n")
@@ -120,6 +121,8 @@ def test_cpus_that_the_cgroup_of_all_pods_lacks_are_named_until_they_are_reserve
     assert read_node(withheld).doubts[1:] == (f"{says}100-175",)
     assert f"in doubt: {says}100-175" in [entry.text for entry in doctor._numa(withheld)]
     assert len(read_node(replace(withheld, reserved_cpus="100-175")).doubts) == 1
+    (folder.parent / file).write_text("0-15\n")
+    assert len(read_node(withheld).doubts) == 1, "the cgroups are of another machine than is described"
 
 
 @pytest.mark.parametrize("name", ["altix-64n", "altix-17n", "superdome-flex-8s-snc2"])
