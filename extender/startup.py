@@ -45,6 +45,8 @@ def connected(config: ExtenderConfig) -> Api | None:
         if api is None and getattr(config, option):
             flag = "--" + option.replace("_", "-")
             raise BadConfig(f"{flag} needs an API server to {use}: --kubeconfig, or run as a pod")
+    if api is None and config.regroup == "evict":
+        raise BadConfig("--regroup evict needs an API server to evict by: --kubeconfig, or run as a pod")
     return api
 
 

@@ -112,6 +112,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "--enforcer-account a:b",
         "--enforcer-account needs an API server to check tokens with",
     ),
+    "evictions, but nobody to ask": ("--regroup evict", "--regroup evict needs an API server to evict by"),
     "a certificate without a key": ("--tls-cert {folder}/junk", "--tls-cert and --tls-key belong together"),
     "a certificate that is gone": (
         "--tls-cert /nowhere/c --tls-key /nowhere/k",
