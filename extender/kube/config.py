@@ -17,6 +17,11 @@ from numakin.wire.verification import verifying
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
+KEPT = 32
+"""Connections that wait to be used again: tokens of enforcers that all come at once are checked 16 at a time, and each
+connection that is opened anew costs both ends a handshake.
+"""
+
 QUIET_S, PROBE_S, PROBES = 30, 5, 3
 """A connection on which nothing came for so long is probed, and is dead after so many probes without an answer: those
 45 s are what client-go gives a silent API server. A watch may be silent for minutes, and knows by nothing else that its
@@ -42,6 +47,7 @@ def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACC
     from kubernetes.utils.keepalive import tcp_keepalive_socket_options  # noqa: PLC0415
 
     configuration: Any = client.Configuration()
+    configuration.connection_pool_maxsize = KEPT
     configuration.socket_options = tcp_keepalive_socket_options(QUIET_S, PROBE_S, PROBES)
     bad_files = (
         config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError,

@@ -1,13 +1,17 @@
 """Requests to the API server: errors as they are told, connections kept."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
+from extender.reports.streams import TOKENS_AT_ONCE
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import THROTTLED, Answer, Cut
+from lab.standins.patience import PATIENCE_S
 
 PODS = "/api/v1/pods"
 
@@ -99,6 +103,22 @@ def test_connections_are_kept(api):
     pool = pools[key]
     assert pool.num_connections == 1
     assert pool.num_requests == 7
+
+
+def test_connections_of_all_that_ask_at_one_time_are_kept(api):
+    together = threading.Barrier(TOKENS_AT_ONCE)
+
+    def ask(_: int) -> None:
+        with api.stream(PODS, {}, PATIENCE_S) as answer:
+            together.wait(PATIENCE_S)
+            answer.read()
+
+    with ThreadPoolExecutor(TOKENS_AT_ONCE) as threads:
+        for _ in range(3):
+            [*threads.map(ask, range(TOKENS_AT_ONCE))]
+    pools = api._client.rest_client.pool_manager.pools
+    (key,) = pools.keys()
+    assert pools[key].num_connections == TOKENS_AT_ONCE
 
 
 def test_a_stream_that_is_left_early_gives_no_half_read_connection_back(server, api):
