@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from http import HTTPStatus
 from pathlib import Path
 
 import structlog
@@ -13,7 +15,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.tls.own_ca import OwnCa
 from extender.scheduler.metrics import Metrics
-from numakin.process.threads import Threads
+from numakin.process.threads import Backoff, Threads
 from numakin.wire.certificates import BadCertificate, Files, Renewed
 
 SERVICES = ("numakin-extender", "numakin-extender-replicas")
@@ -21,6 +23,11 @@ SERVICES = ("numakin-extender", "numakin-extender-replicas")
 
 NAMESPACE = "numakin"
 """Where the manifests put everything."""
+
+PATIENCE_S = 30.0
+"""How long the API server may be away, or have too much to do, as the program starts. One that ends instead is started
+again by its kubelet, soon minutes later; which leaves it 60 s to start.
+"""
 
 _NEEDS_API = {
     "enforcer_account": "check tokens with",
@@ -55,11 +62,23 @@ def own_certificates(config: ExtenderConfig, api: Api | None, threads: Threads) 
     if not config.own_ca or api is None:
         return None
     own = OwnCa(api, namespace(config), SERVICES, threads=threads)
-    try:
-        own.ensure()
-    except (ApiError, Unreachable) as bad:
-        raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
-    return own
+    until, failures = time.monotonic() + PATIENCE_S, 0
+    while True:
+        try:
+            own.ensure()
+        except (ApiError, Unreachable) as bad:
+            failures += 1
+            wait_s = max(Backoff().wait_s(failures), bad.retry_after_s if isinstance(bad, ApiError) else 0.0)
+            if not _passing(bad) or time.monotonic() + wait_s > until:
+                raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
+            _log.warning("no certificates yet: the API server is asked again", why=str(bad), again_in_s=wait_s)
+            time.sleep(wait_s)
+        else:
+            return own
+
+
+def _passing(bad: ApiError | Unreachable) -> bool:
+    return isinstance(bad, Unreachable) or bad.code == HTTPStatus.TOO_MANY_REQUESTS or bad.code >= 500
 
 
 def renewed(port: str, files: Files, metrics: Metrics) -> Renewed | None:

@@ -1,0 +1,52 @@
+"""What is taken up once at the start."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from extender import startup
+from extender.config import BadConfig, load
+from extender.kube.tls.own_ca import OwnCa
+from extender.startup import connected, own_certificates
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import THROTTLED, Answer, Cut, Fault
+from tests.supervised import threads
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as running:
+        running.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
+        yield running
+
+
+@pytest.fixture
+def certificates(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], OwnCa | None]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kubeconfig = str(server.kubeconfig(tmp_path / "kubeconfig"))
+    config = load(["--own-ca", "--kubeconfig", kubeconfig, "--namespace", "numakin"], {})
+    return lambda: own_certificates(config, connected(config), threads())
+
+
+@pytest.mark.parametrize("fault", [THROTTLED, Answer(503), Cut()], ids=["too much to do", "not ready", "away"])
+def test_an_api_server_that_has_no_answer_for_a_moment_is_asked_again(server, certificates, fault: Fault):
+    server.order(fault, "get", "secrets")
+    own = certificates()
+    assert Path(own.files.cert).exists()
+
+
+def test_one_that_refuses_is_not(server, certificates):
+    server.order(Answer(403), "get", "secrets")
+    with pytest.raises(BadConfig, match="--own-ca: the API server does not give or take the certificates: 403"):
+        certificates()
+
+
+def test_nor_one_that_is_away_for_long(server, certificates, monkeypatch):
+    monkeypatch.setattr(startup, "PATIENCE_S", 0.0)
+    server.order(Cut(), "get", "secrets")
+    with pytest.raises(BadConfig, match="does not give or take"):
+        certificates()
