@@ -136,14 +136,18 @@ class ReplicasToCome:
         return any(map(self.templates.replaces, islice(self._controllers.of(group), MOST_WORKLOADS)))
 
     def settles_at(self, group: str) -> float:
-        """Until when others of its controllers may follow those that have begun to replace pods."""
+        """Until when others of its controllers may follow those that have begun to replace pods, the last and those
+        just before it: one may have begun long ago, and get nowhere.
+        """
         begun, others = [], False
         for workload, kept in islice(self._controllers.of(group).items(), MOST_WORKLOADS):
             if (since := self.templates.replaced_since(workload)) is not None:
                 begun.append(since)
             else:
                 others = others or any(each.template for each in kept.values())
-        return min(begun) + FOLLOW_S if begun and others else -math.inf
+        if not (begun and others):
+            return -math.inf
+        return min(since for since in begun if max(begun) - since < FOLLOW_S) + FOLLOW_S
 
     def kept(self, group: str, workload: str) -> ToldReplicas | None:
         """What controllers say of the workload; None: nothing."""

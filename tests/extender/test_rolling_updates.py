@@ -212,6 +212,16 @@ class TestTwoDeploymentsAreUpdatedOneAfterTheOther:
         assert asked(both, first) == "b"
         assert came(both, *more) == {("b", "0")}
 
+    def test_it_waits_though_another_began_long_ago_and_gets_nowhere(self, both: Cluster, clock: Clock):
+        both.apply_pods(Changes(rows=(*replicas("cache", OLD, 1, node="c"), *replicas("cache", NEW, 1))))
+        kept(both, "cache", 2, 1, NEW)
+        clock.now += 10 * FOLLOW_S
+        kept(both, "web", 4, 3, NEW)
+        (first,) = replicas("web", NEW, 1)
+        both.apply_pods(Changes(rows=(first,)))
+        both.reserve()
+        assert both._ledger.awaits_plan(first.uid)
+
     def test_it_waits_no_longer_for_one_that_does_not_come(self, both: Cluster, clock: Clock):
         kept(both, "web", 4, 3, NEW)
         (first,) = replicas("web", NEW, 1)
