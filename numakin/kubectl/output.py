@@ -15,6 +15,9 @@ from numakin.terminal import NO_TERMINAL_COLUMNS, console
 
 FORMATS = ("table", "wide", "json", "yaml")
 
+NAMED = 5
+"""Names of a cluster's thousands that a line has."""
+
 
 def show(answer: Any, form: str, tables: Callable[[], Iterable[Any]]) -> None:
     """Prints an answer. tables: what people see of it, made only for them."""
@@ -56,6 +59,12 @@ def cpus_of(milli: float | None) -> str:
 def many(count: int, thing: str) -> str:
     """3 pods, 1 pod."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first five, and how many more there are; none for none."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (", ".join(names[:NAMED]) or "none") + more
 
 
 def percent(share: float | None) -> str:

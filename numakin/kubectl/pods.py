@@ -18,6 +18,7 @@ from websocket import ABNF, WebSocket, WebSocketException, WebSocketTimeoutExcep
 
 from numakin.kubectl.apiserver import LARGEST_ANSWER, ApiServer
 from numakin.kubectl.errors import CommandError, Unanswered
+from numakin.kubectl.output import some
 
 ENFORCER, EXTENDER = "numakin-enforcer", "numakin-extender"
 """Values of the label app.kubernetes.io/name, and names of the containers' programs."""
@@ -95,15 +96,11 @@ def _own(item: dict[str, Any], name: str) -> OwnPod:
 
 def of_nodes(pods: Sequence[OwnPod], nodes: Iterable[str]) -> list[OwnPod]:
     """Those of these nodes; of all when none is named. CommandError for a node that has none."""
-    wanted = list(nodes)
+    wanted, known = list(nodes), {pod.node for pod in pods}
     for node in wanted:
-        if node not in {pod.node for pod in pods}:
-            raise CommandError(f"no enforcer's pod is on node {node}; they are on: {_listed(pods)}")
+        if node not in known:
+            raise CommandError(f"no enforcer's pod is on node {node}; they are on: {some(sorted(known))}")
     return [pod for pod in pods if not wanted or pod.node in wanted]
-
-
-def _listed(pods: Sequence[OwnPod]) -> str:
-    return ", ".join(sorted({pod.node for pod in pods})) or "none"
 
 
 def run_in(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str], timeout_s: float = EXEC_S) -> Ran:

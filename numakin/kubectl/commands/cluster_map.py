@@ -16,7 +16,7 @@ from rich.text import Text
 
 from numakin.kubectl.errors import CommandError
 from numakin.kubectl.members import by_pod
-from numakin.kubectl.output import FORMATS, bytes_of, cpus_of, many, percent, show, table
+from numakin.kubectl.output import FORMATS, bytes_of, cpus_of, many, percent, show, some, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
 
@@ -51,9 +51,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
         known = {node["node"] for node in nodes}
         missing = [name for name in given.node if name not in known]
         if missing:
-            raise CommandError(
-                f"no enforcer has reported node {missing[0]}; known: {', '.join(sorted(known)) or 'none'}"
-            )
+            raise CommandError(f"no enforcer has reported node {missing[0]}; known: {some(sorted(known))}")
         nodes = [node for node in nodes if node["node"] in given.node]
     answer = {"nodes": nodes, "groups": groups}
     show(

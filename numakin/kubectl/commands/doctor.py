@@ -17,7 +17,7 @@ from rich.text import Text
 
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.errors import BAD_NEWS, CommandError
-from numakin.kubectl.output import FORMATS, show
+from numakin.kubectl.output import FORMATS, show, some
 from numakin.kubectl.pods import ENFORCER, EXTENDER, OwnPod, Ran, each, of_nodes, own_pods, run_in
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
@@ -130,12 +130,12 @@ def _reports(session: Session) -> Iterator[Finding]:
     known = {node["node"]: node for node in answer["nodes"]}
     unheard = answer.get("unreported") or []
     if unheard:
-        text = f"nothing has come from the enforcers on {_some(unheard)}, which score 0: see the logs of their pods"
+        text = f"nothing has come from the enforcers on {some(unheard)}, which score 0: see the logs of their pods"
         yield Finding(CLUSTER, "report", BAD, text, logs(unheard[0]))
     nodes = {node["metadata"]["name"] for node in session.api.listed("/api/v1/nodes")}
     unknown = sorted(nodes.difference(known, unheard))
     if unknown:
-        text = f"no enforcer has reported from {_some(unknown)}: they score 0"
+        text = f"no enforcer has reported from {some(unknown)}: they score 0"
         yield Finding(CLUSTER, "extender", NOTE, text, all_of_them)
     yield from _skew(known, namespace)
     for name, node in sorted(known.items()):
@@ -158,7 +158,7 @@ def _skew(known: dict[str, Any], namespace: str) -> Iterator[Finding]:
     if skewed:
         versions = sorted({str(known[name]["version"] or "unknown") for name in skewed})
         text = (
-            f"the enforcers of {_some(skewed)} (version {_some(versions)}) speak another report format than the "
+            f"the enforcers of {some(skewed)} (version {some(versions)}) speak another report format than the "
             "extender: their reports are taken without a checksum; finish the upgrade: docs/operations.md, Versions"
         )
         yield Finding(
@@ -176,7 +176,7 @@ def _scheduler(session: Session) -> Iterator[Finding]:
         text = f"kube-scheduler has asked {least}{calls:.0f} times since the replicas began"
         yield Finding(CLUSTER, "scheduler", GOOD, text)
     elif silent or not pods:
-        why = f"no metrics are shown by {_some(silent)}" if silent else "no replica runs"
+        why = f"no metrics are shown by {some(silent)}" if silent else "no replica runs"
         shown = f"kubectl -n {session.installed_in} get pods -o wide -l app.kubernetes.io/name={EXTENDER}"
         yield Finding(CLUSTER, "scheduler", NOTE, f"whether kube-scheduler asks is not known: {why}", shown)
     else:
@@ -262,7 +262,7 @@ def _rendered(findings: list[Finding], *, wide: bool) -> Iterator[Any]:
         if wide or finding.grade != GOOD:
             alike.setdefault((finding.grade, finding.topic, finding.text), []).append(finding)
     for (grade, topic, text), found in alike.items():
-        where = _some(list(dict.fromkeys(each.where for each in found)))
+        where = some(list(dict.fromkeys(each.where for each in found)))
         yield Text.assemble((f"{grade:5}", STYLES[grade]), (where, "bold"), f"  {topic}: {text}")
         if found[0].command:
             here = found[0].command.startswith("kubectl ")
@@ -270,10 +270,6 @@ def _rendered(findings: list[Finding], *, wide: bool) -> Iterator[Any]:
     counts = {grade: sum(finding.grade == grade for finding in findings) for grade in STYLES}
     hidden = "" if wide or not counts[GOOD] else " (-o wide shows the good ones too)"
     yield f"{counts[BAD]} bad, {counts[NOTE]} to read, {counts[GOOD]} good{hidden}"
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def counted(
