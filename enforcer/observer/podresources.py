@@ -58,28 +58,24 @@ class Lister:
         return list(answer.pod_resources)
 
     def allocatable_devices(self) -> list[pb.ContainerDevices] | None:
-        """All devices of plugins that are well; None from a kubelet that does not say: before 1.23, or with its gate
-        KubeletPodResourcesGetAllocatable off. Raises Absent, Unanswered.
-        """
-        try:
-            answer = self._stub().GetAllocatableResources(pb.AllocatableResourcesRequest(), timeout=TIMEOUT_S)
-        except grpc.RpcError as error:
-            if error.code() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
-                return None
-            raise self._unanswered(error) from error
-        return list(answer.devices)
+        """All devices of plugins that are well; None from a kubelet that does not say. Raises Absent, Unanswered."""
+        answer = self._said_allocatable()
+        return None if answer is None else list(answer.devices)
 
     def allocatable(self) -> pb.AllocatableResourcesResponse:
-        """What can be allocated; empty from a kubelet before 1.23, which refuses the question. Raises Absent,
-        Unanswered.
-        """
+        """What can be allocated; empty from a kubelet that does not say. Raises Absent, Unanswered."""
+        answer = self._said_allocatable()
+        return pb.AllocatableResourcesResponse() if answer is None else answer
+
+    def _said_allocatable(self) -> pb.AllocatableResourcesResponse | None:
+        """None from a kubelet before 1.23, or with its gate KubeletPodResourcesGetAllocatable off."""
         try:
             answer: pb.AllocatableResourcesResponse = self._stub().GetAllocatableResources(
                 pb.AllocatableResourcesRequest(), timeout=TIMEOUT_S
             )
         except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                return pb.AllocatableResourcesResponse()
+            if error.code() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN):
+                return None
             raise self._unanswered(error) from error
         return answer
 

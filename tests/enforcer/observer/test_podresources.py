@@ -4,6 +4,7 @@ import queue
 import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ import pytest
 
 from enforcer.observer import podresources
 from enforcer.observer.device_watch import DeviceWatch
-from enforcer.observer.podresources import MOST_ALIKE, told_of
+from enforcer.observer.podresources import MOST_ALIKE, Lister, told_of
 from lab.standins.kubelet import Kubelet
 from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime.runtime import Runtime
@@ -148,6 +149,16 @@ def test_a_kubelet_before_1_23_is_asked_for_what_it_knows_and_the_rest_said_once
         "the kubelet reports devices",
         "the kubelet does not report which devices are free: the extender does not know where they are",
     ]
+
+
+@pytest.mark.parametrize("refusal", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNKNOWN])
+def test_a_kubelet_that_does_not_say_what_can_be_allocated_has_answered(path: Path, refusal: grpc.StatusCode) -> None:
+    """One before 1.21 lacks the method; one whose gate is off refuses it in words alone."""
+    lister = Lister(str(path))
+    with Kubelet(path) as kubelet, closing(lister):
+        kubelet.refusal = refusal
+        assert lister.allocatable_devices() is None
+        assert lister.allocatable() == pb.AllocatableResourcesResponse()
 
 
 def test_a_socket_that_nobody_listens_at_is_a_failure(path: Path) -> None:
