@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from functools import partial
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -38,7 +38,7 @@ def _app(health: Health) -> App:
         if path == "/metrics":
             page: Iterable[bytes] = metrics(environ, start)
             return page
-        here = ip_address(environ["REMOTE_ADDR"]).is_loopback
+        here = _is_loopback(environ["REMOTE_ADDR"])
         if path in PAGES and here and health.watching is not None:
             return _json(PAGES[path](health.watching.view, environ.get("QUERY_STRING", "")), start)
         answers = {"/healthz": (True, "ok"), "/readyz": health.ready} | dict.fromkeys(PAGES, NOBODY_WATCHES)
@@ -54,6 +54,13 @@ def _app(health: Health) -> App:
         return [body]
 
     return app
+
+
+def _is_loopback(text: str) -> bool:
+    """Of IPv4 too where it came to a socket of IPv6."""
+    address = ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def _since(query: str) -> int:

@@ -49,8 +49,10 @@ class Port:
 
     def _bound(self) -> WSGIServer:
         host, _, number = self._listen.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        kind = _Server6 if ":" in host else _Server
         try:
-            return make_server(host or "0.0.0.0", int(number), self._app, _Server, _QuietHandler)
+            return make_server(host or "0.0.0.0", int(number), self._app, kind, _QuietHandler)
         except OSError as error:
             why = error.strerror or error
             raise PortError(f"metrics port {self._listen} can't be served: {why}; all else goes on") from None
@@ -82,6 +84,16 @@ class _Server(ThreadingMixIn, WSGIServer):
         with self._lock:
             self._connections.pop(request, None)
         super().shutdown_request(request)
+
+
+class _Server6(_Server):
+    """At an address of IPv6; at `::` for IPv4 too."""
+
+    address_family = socket.AF_INET6
+
+    def server_bind(self) -> None:
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
 
 class _QuietHandler(WSGIRequestHandler):

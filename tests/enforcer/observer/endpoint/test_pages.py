@@ -29,7 +29,16 @@ def test_an_unknown_page_is_not_found(enforcer: Enforcer) -> None:
 
 @pytest.mark.parametrize("path", TRAFFIC)
 @pytest.mark.parametrize(
-    ("asking", "status"), [("127.0.0.1", 503), ("::1", 503), ("10.244.3.7", 403), ("fd00::7", 403), ("0.0.0.0", 403)]
+    ("asking", "status"),
+    [
+        ("127.0.0.1", 503),
+        ("::1", 503),
+        ("::ffff:127.0.0.1", 503),
+        ("10.244.3.7", 403),
+        ("::ffff:10.244.3.7", 403),
+        ("fd00::7", 403),
+        ("0.0.0.0", 403),
+    ],
 )
 def test_who_talks_to_whom_is_told_to_nobody_elsewhere(tmp_path: Path, path: str, asking: str, status: int) -> None:
     """Any pod may reach the port; metrics, and that there is no traffic to show, it may know."""

@@ -1,5 +1,6 @@
 """The metrics port fails alone: it is said by name and tried again, and nothing else waits for it."""
 
+import http.client
 import socket
 from collections.abc import Iterator
 from concurrent import futures
@@ -44,6 +45,29 @@ def test_a_port_that_is_taken_is_named_and_served_once_it_is_free(enforcer: Enfo
             failures = stack.enter_context(served(enforcer, hello))
             until(lambda: failures, "the first try")
         until(lambda: enforcer.get("/") == (200, "hello"), "the port is served")
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the kernel has no IPv6")
+@pytest.mark.parametrize(("listen", "asked"), [("::1", ["::1"]), ("::", ["::1", "127.0.0.1"])])
+def test_an_address_of_ipv6_is_served(enforcer: Enforcer, listen: str, asked: list[str]) -> None:
+    """In a cluster of IPv6 alone the kubelet's probes come to no other."""
+    number = int(enforcer.metrics.rpartition(":")[2])
+    enforcer.metrics = f"[{listen}]:{number}"
+    with served(enforcer, hello) as failures:
+        for address in asked:
+            until(lambda address=address: failures or _answer(address, number), "the port is served")
+            assert _answer(address, number) == b"hello"
+
+
+def _answer(address: str, port: int) -> bytes:
+    connection = http.client.HTTPConnection(address, port, timeout=SILENT_S)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().read()
+    except ConnectionError:
+        return b""
+    finally:
+        connection.close()
 
 
 def test_the_oldest_connections_make_room_and_who_asks_is_answered(enforcer: Enforcer) -> None:
