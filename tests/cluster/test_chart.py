@@ -220,7 +220,7 @@ def test_helm_test_says_what_does_not_work_yet_and_then_that_all_does(
         secured.ask("POST", "/filter", recorded("basic-nodecache-true.filter"))
     assert hook.tested() != 0
     assert hook.said.count("FAILED") == 1
-    assert "FAILED: kube-scheduler, which placed this pod, has called no replica: somebody called without" in hook.said
+    assert "FAILED: kube-scheduler, which placed this pod, has called no replica: somebody was not let in" in hook.said
 
     assert secured.ask("POST", "/filter", recorded("basic-nodecache-true.filter"), scheduler=True)[0] == 200
     assert hook.tested() == 0
