@@ -13,7 +13,9 @@ from numakin.placement.model.errors import BadTerms
 KEPT_OUT = ("NoSchedule", "NoExecute")
 """The effects of taints that keep pods out; the others only prefer."""
 
-_COMPARED = re.compile(r"[+-]?[0-9]+")
+_COMPARED = re.compile(r"([+-]?)0*([0-9]{1,19})")
+_LEAST, _MOST = -(2**63), 2**63 - 1
+"""The numbers that Kubernetes compares."""
 
 Object = Mapping[str, Any]
 
@@ -71,10 +73,9 @@ class LabelExpression(NamedTuple):
 
     def _compares(self, there: str | None) -> bool:
         """Gt and Lt, of whole numbers."""
-        texts = (there or "", *self.values[:1])
-        if len(texts) < 2 or not all(map(_COMPARED.fullmatch, texts)):
+        label, bound = (_number(text) for text in (there or "", "".join(self.values[:1])))
+        if label is None or bound is None:
             return False
-        label, bound = map(int, texts)
         return label > bound if self.operator == "Gt" else label < bound
 
 
@@ -148,6 +149,13 @@ def _toleration(toleration: Object) -> _Toleration:
     if operator not in ("", "Exists", "Equal"):
         raise BadTerms(f"no operator of tolerations is called {operator}")
     return _Toleration(key, operator == "Exists", value, effect)
+
+
+def _number(text: str) -> int | None:
+    """None for what is none to Kubernetes, of however many digits."""
+    match = _COMPARED.fullmatch(text)
+    number = int(match[1] + match[2]) if match else None
+    return number if number is not None and _LEAST <= number <= _MOST else None
 
 
 def _text(value: Any) -> str:

@@ -32,6 +32,20 @@ def test_what_is_no_number_to_kubernetes_compares_with_none(text):
     assert not read.admits("a", {"cores": text}, ())
 
 
+@pytest.mark.parametrize("bound", ["-9223372036854775809", "1" * 20, "-" + "1" * 5000])
+def test_no_label_compares_with_a_bound_that_is_too_long_for_kubernetes(bound):
+    read = [
+        NodeTerms.of(None, required({"key": "cores", "operator": each, "values": [bound]}), None)
+        for each in ("Gt", "Lt")
+    ]
+    assert not any(terms.admits("a", {"cores": "8"}, ()) for terms in read)
+
+
+def test_zeros_before_a_number_make_no_difference():
+    read = NodeTerms.of(None, required({"key": "cores", "operator": "Gt", "values": ["0" * 5000 + "7"]}), None)
+    assert [read.admits("a", {"cores": cores}, ()) for cores in ("007", "008")] == [False, True]
+
+
 def test_those_who_say_the_same_are_equal():
     one, other = (NodeTerms.of(dict(rows), None, None) for rows in ([("a", "1"), ("b", "2")], [("b", "2"), ("a", "1")]))
     assert (one, hash(one)) == (other, hash(other))
