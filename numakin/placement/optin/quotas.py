@@ -69,10 +69,12 @@ class Quota:
         if self.group_size is not None and taken.size > self.group_size:
             refused.append(f"size.{DOMAIN} {taken.size} is over {self.group_size}, its namespace's largest")
             taken = replace(taken, size=0)
-        if self.exclusive_cpus is not None and taken.alone:
-            refused.append("NUMA nodes of its own are not for a namespace whose exclusive CPUs are limited")
+        chooses = self.keys is None or "cpus" in self.keys
+        if taken.alone and (self.exclusive_cpus is not None or not chooses):
+            whose = "whose exclusive CPUs are limited" if chooses else "that may not choose its CPUs"
+            refused.append(f"NUMA nodes of its own are not for a namespace {whose}")
             taken = replace(taken, alone=False)
-        if self.keys is not None and "cpus" not in self.keys and taken.pool is Pool.RESERVED:
+        if taken.pool is Pool.RESERVED and not chooses:
             refused.append("the reserved CPUs are not for a namespace that may not choose its CPUs")
             taken = replace(taken, pool=Pool.SHARED)
         return taken, tuple(refused)

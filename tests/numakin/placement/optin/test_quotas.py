@@ -59,6 +59,19 @@ def test_what_katalyst_s_annotations_ask_for_is_limited_alike():
     assert len(refused) == 3
 
 
+@pytest.mark.parametrize(
+    ("keys", "alone", "why"),
+    [
+        ((), False, "NUMA nodes of its own are not for a namespace that may not choose its CPUs"),
+        (("cpus", "memory"), True, None),
+    ],
+)
+def test_numa_nodes_of_ones_own_are_for_who_may_choose_their_cpus(keys, alone, why):
+    asked = OptIn("shop/web", alone=True)
+    allowed, refused = Quota(keys=frozenset(keys)).allowed(asked)
+    assert (allowed.alone, refused) == (alone, (why,) if why else ())
+
+
 def test_a_group_that_announces_too_many_members_announces_none():
     allowed, refused = Quota(group_size=10).allowed(OptIn("shop/web", size=11))
     assert allowed.size == 0
