@@ -151,12 +151,14 @@ def quantity(text: str) -> Decimal:
 
 
 def from_resources(requests: Mapping[str, str], limits: Mapping[str, str]) -> Demand:
-    """A container's demand from its spec; a limit without a request is the request too, as the API server has it."""
+    """A container's demand from its spec; a limit without a request is the request too, as the API server has it. A
+    memory limit of 0 is none, as the kubelet has it.
+    """
     resources = {**limits, **requests}
     return Demand(
         cpu_milli=_rounded_up(quantity(resources.get("cpu", "0")) * 1000),
         memory=_rounded_up(quantity(resources.get("memory", "0"))),
-        memory_limit=_rounded_up(quantity(limits["memory"])) if "memory" in limits else None,
+        memory_limit=_rounded_up(quantity(limits.get("memory", "0"))) or None,
         hugepages={
             _rounded_up(quantity(name.removeprefix(HUGEPAGES))): _rounded_up(quantity(amount))
             for name, amount in resources.items()

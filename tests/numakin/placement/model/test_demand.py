@@ -49,6 +49,7 @@ def test_a_quantity_over_kubernetes_own_bound_is_refused():
         ({"cpu": "1"}, {"cpu": "4", "memory": "2Gi"}, Demand(1000, 2 * GIB, 2 * GIB)),
         ({"cpu": "0.1m"}, {}, Demand(1, 0, None)),
         ({"cpu": "-1"}, {}, Demand(0, 0, None)),
+        ({}, {"cpu": "1", "memory": "0"}, Demand(1000, 0, None)),
         (
             {"memory": "1Gi"},
             {"memory": "1Gi", "hugepages-2Mi": "64Mi", "hugepages-1Gi": "2Gi"},
