@@ -83,7 +83,7 @@ def _decided(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin,
 
 def _granted(room: Room, choice: Choice, candidate: Candidate, kept: Kept) -> Decision:
     machine, request = room.machine, room.request
-    placed = memory.place(machine, room.occupancy, request, room.load, candidate.numa_nodes)
+    placed = memory.place(machine, room.occupancy, request, room.load, candidate.numa_nodes, spills=candidate.spills)
     decision = Decision(
         numa_nodes=candidate.numa_nodes,
         cpus=kept.cpus,

@@ -62,8 +62,12 @@ def tiers(machine: Machine, numa_nodes: NumaSet) -> NumaSet:
     return NumaSet(mask)
 
 
-def place(machine: Machine, occupancy: Occupancy, request: Request, load: Load, numa_nodes: NumaSet) -> Placed:
-    """Memory for a home. load: what all other reservations put on the machine."""
+def place(
+    machine: Machine, occupancy: Occupancy, request: Request, load: Load, numa_nodes: NumaSet, *, spills: bool = False
+) -> Placed:
+    """Memory for a home. load: what all other reservations put on the machine. spills: the home alone has too little
+    memory, or too few hugepages.
+    """
     home = machine.nearest_mems(numa_nodes)
     if not home:
         return Placed(NumaSet(), None, Reason("memory", "", "no NUMA node reports any: left open"))
@@ -77,7 +81,8 @@ def place(machine: Machine, occupancy: Occupancy, request: Request, load: Load, 
         share = max(occupancy.live.stalled.get(mem, 0.0) for mem in home)
         return Placed(NumaSet(), None, Reason("memory pressure", f"{share:.0%}", "too high to bind: left open"))
     needed = _needed(request)
-    for mems in dict.fromkeys((home, home | tiers(machine, numa_nodes))):
+    wider = home | tiers(machine, numa_nodes)
+    for mems in (wider,) if spills else dict.fromkeys((home, wider)):
         free = _free(machine, occupancy, load, mems)
         if needed is not None and free >= max(needed, 1):
             return Placed(mems, None, Reason("memory free", _mib(free), f"bound to NUMA node {mems}"))

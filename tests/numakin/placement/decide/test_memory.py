@@ -168,6 +168,20 @@ def test_hugepages_that_are_free_nowhere_fit_nowhere():
     assert not decide(machines.HUGE, busy, asks("a", 1, 1, hugepages={MIB_PAGE: GIB}), Kin()).fits
 
 
+def test_who_is_bound_reaches_all_of_its_hugepages():
+    """Of pages that are shared out over all memory, as the kernel's option at boot has it, a lower tier has a part."""
+    tiered = machines.machine(
+        "CXL with hugepages",
+        ["0-15", "16-31", ""],
+        [64, 64, 128],
+        [[10, 21, 14], [21, 10, 24], [14, 24, 10]],
+        hugepages=[{MIB_PAGE: GIB}] * 3,
+    )
+    for pages, mems in ((GIB, "0"), (2 * GIB, "0,2")):
+        decision = decide(tiered, Occupancy(), asks("a", 2, 4, hugepages={MIB_PAGE: pages}), at("0"))
+        assert (decision.numa_nodes, decision.mems) == (nodes("0"), nodes(mems))
+
+
 def test_a_running_container_is_not_asked_for_its_hugepages_again():
     request = asks("a", 1, 1, hugepages={MIB_PAGE: 4 * GIB})
     _, after = settle(machines.HUGE, Occupancy(), request)
