@@ -42,7 +42,8 @@ class EventStreams:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         parts, status, headers = run_wsgi_app(self._app, environ)
-        if not _is_stream(status, headers) or not self._places.acquire(blocking=False):
+        asked = environ["REQUEST_METHOD"] == "GET"
+        if not (asked and _is_stream(status, headers) and self._places.acquire(blocking=False)):
             start_response(status, headers.to_wsgi_list())
             return parts
         headers.remove("Content-Length")

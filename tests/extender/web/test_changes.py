@@ -39,6 +39,14 @@ def test_the_first_event_has_everything(extender: Extender, reader: Readers) -> 
     assert [row["name"] for row in event["nodes"]] == ["n1"]
 
 
+def test_who_asks_for_the_head_alone_has_it_at_once_and_no_stream(extender: Extender) -> None:
+    with closing(http.client.HTTPConnection(extender.web_address, timeout=limits.STREAM_S / 2)) as connection:
+        for method, content in (("HEAD", ""), ("GET", "ok\n")):
+            connection.request(method, "/api/v1/changes" if method == "HEAD" else "/healthz")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read().decode()) == (200, content)
+
+
 def test_then_only_what_has_changed_is_sent(extender: Extender, reader: Readers) -> None:
     for node in ("n1", "n2"):
         extender.enforcer(node).report(machine())
