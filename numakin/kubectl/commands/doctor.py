@@ -101,9 +101,11 @@ def _extender(session: Session) -> Iterator[Finding]:
     running = [pod for pod in replicas if pod.running]
     grade = GOOD if len(running) > 1 else NOTE if running else BAD
     text = f"{len(running)} of {len(replicas)} replicas run"
-    alone = ": while one alone is away, kube-scheduler has no scores" if len(running) == 1 else ""
+    more = ": while one alone is away, kube-scheduler has no scores" if len(running) == 1 else ""
+    if not replicas:
+        more = f" in namespace {namespace}: is numakin installed there? name its namespace by --numakin-namespace"
     shown = f"kubectl -n {namespace} get pods -o wide -l app.kubernetes.io/name={EXTENDER}"
-    yield Finding(CLUSTER, "extender", grade, text + alone, shown if grade != GOOD else "")
+    yield Finding(CLUSTER, "extender", grade, text + more, shown if grade != GOOD else "")
     for pod in running:
         if not pod.ready:
             text = f"{pod.name} is not ready: kube-scheduler gets no scores from it"

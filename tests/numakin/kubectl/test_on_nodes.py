@@ -262,6 +262,15 @@ def test_without_the_right_to_exec_that_is_said_node_by_node(there):
     assert 'User "viewer" cannot get resource "pods/exec"' in " ".join(received.out.split())
 
 
+def test_where_numakin_is_not_installed_its_namespace_is_asked_for(there):
+    found = findings(there.ask("doctor", "--numakin-namespace", "elsewhere", "-o", "json"))
+    ((grade, text),) = found["cluster", "extender"]
+    assert grade == "bad"
+    assert text.endswith(
+        "in namespace elsewhere: is numakin installed there? name its namespace by --numakin-namespace"
+    )
+
+
 def test_a_node_that_is_none_costs_one_line(there):
     received = there.ask("doctor", "--node", "nowhere")
     assert (received.code, received.err) == (
