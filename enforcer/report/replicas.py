@@ -58,7 +58,10 @@ def split(address: str) -> tuple[str, str]:
 def resolve(name: str) -> tuple[str, ...]:
     """Of one address family alone: a replica with two addresses must not get everything twice."""
     host, port = split(name)
-    results = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
+    try:
+        results = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
+    except UnicodeError as bad:
+        raise OSError(f"it can be no name: {bad}") from bad
     return tuple(dict.fromkeys(_joined(str(to[0]), port) for family, *_, to in results if family == results[0][0]))
 
 

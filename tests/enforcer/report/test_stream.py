@@ -308,5 +308,12 @@ def test_an_address_stands_for_itself(name: str, addresses: tuple[str, ...]) -> 
     assert resolve(name) == addresses
 
 
+@pytest.mark.parametrize("host", ["extender..svc", "x" * 64])
+def test_what_can_be_no_name_has_no_address_now(host: str) -> None:
+    """The other names are dialled all the same."""
+    with pytest.raises(OSError, match="it can be no name"):
+        resolve(f"{host}:8081")
+
+
 def test_a_name_with_addresses_of_two_families_has_those_of_one() -> None:
     assert len({entry.startswith("[") for entry in resolve("localhost:8081")}) == 1
