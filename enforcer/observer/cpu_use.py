@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from math import inf
 from types import MappingProxyType
 
 from enforcer.machine.cgroup import CgroupTree
@@ -25,8 +26,10 @@ log = Log("observer.cpu_use")
 NOTABLE = 0.2
 """What is known is sent when a workload's use differs by so much from what was sent last."""
 
-AGAIN = 60
-"""Windows after which all is sent in any case: for an extender that has begun anew."""
+AGAIN_S = 600.0
+"""Seconds after which all is sent in any case, however long a window is: for an extender that has begun anew, and as
+one forgets what was not sent for half an hour.
+"""
 
 Uses = Mapping[str, int]
 """Millicores of one pod, by workload."""
@@ -49,7 +52,7 @@ class CpuUse:
         self._tally = UseTally()
         self._before: dict[str, tuple[float, float]] = {}
         self._told: Uses = {}
-        self._since_told = AGAIN
+        self._told_at = -inf
         self._thread = threads.thread("CPU use", self._round, stale_after_s=max(STALE_AFTER_S, 4 * window_s))
 
     def received(self, message: local.Containers) -> None:
@@ -62,7 +65,7 @@ class CpuUse:
 
     def hook_came(self) -> None:
         """Another one, which knows nothing yet."""
-        self._since_told = AGAIN
+        self._told_at = -inf
 
     @property
     def known(self) -> Uses:
@@ -85,10 +88,9 @@ class CpuUse:
         now = self._clock()
         for pod, milli in self._used(now).items():
             self._tally.add(pod[1], milli, now)
-        self._since_told += 1
         known = self._tally.known()
-        if known and (self._since_told > AGAIN or _notable(self._told, known)):
-            self._told, self._since_told = known, 0
+        if known and (now - self._told_at >= AGAIN_S or _notable(self._told, known)):
+            self._told, self._told_at = known, now
             self._tell(known)
 
     def _used(self, now: float) -> dict[tuple[str, str], float]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.cgroup import CgroupTree
-from enforcer.observer.cpu_use import AGAIN, CpuUse
+from enforcer.observer.cpu_use import AGAIN_S, CpuUse
+from extender.traffic.uses import FRESH_S
 from numakin.placement.traffic.cpu_use import ENOUGH
 from numakin.process.threads import Threads
 from numakin.wire import local_pb2 as local
@@ -19,12 +20,13 @@ WINDOW_S = 10.0
 class Node:
     """Pods whose containers use what they are told to; `told` has each message of what is known."""
 
-    def __init__(self, top: Path) -> None:
+    def __init__(self, top: Path, window_s: float = WINDOW_S) -> None:
+        self._window_s = window_s
         self._top, self._now, self._micros = top, 0.0, dict[str, float]()
         self.told: list[dict[str, int]] = []
         tell = lambda uses: self.told.append(dict(uses))  # noqa: E731
         threads = Threads(lambda _failure: None)
-        self.use = CpuUse(CgroupTree(unified=top), tell, WINDOW_S, threads, clock=lambda: self._now)
+        self.use = CpuUse(CgroupTree(unified=top), tell, window_s, threads, clock=lambda: self._now)
 
     def runs(self, pod: str, workload: str, *containers: str, opted_in: bool = True) -> None:
         for name in containers or ("main",):
@@ -40,10 +42,10 @@ class Node:
     def windows(self, count: int, **milli: float) -> None:
         """milli: by container."""
         for _ in range(count):
-            self._now += WINDOW_S
+            self._now += self._window_s
             for container, used in milli.items():
                 name = container.replace("_", "-")
-                self._micros[name] += used / 1000 * WINDOW_S * 1e6
+                self._micros[name] += used / 1000 * self._window_s * 1e6
                 folder = self._top / name
                 folder.mkdir(exist_ok=True)
                 (folder / "cpu.stat").write_text(f"usage_usec {round(self._micros[name])}\n")
@@ -65,12 +67,20 @@ def test_what_a_pods_containers_use_together_is_told_of_its_workload(node: Node)
 def test_it_is_told_again_only_when_it_is_news_or_for_an_extender_that_began_anew(node: Node) -> None:
     node.runs("a", WEB)
     node.windows(ENOUGH + 1, a_main=500)
-    node.windows(AGAIN - 1, a_main=520)
+    node.windows(int(AGAIN_S / WINDOW_S) - 1, a_main=520)
     assert len(node.told) == 1
-    node.windows(2, a_main=520)
+    node.windows(1, a_main=520)
     assert len(node.told) == 2
     node.windows(20, a_main=3000)
     assert node.told[-1][WEB] == pytest.approx(3000, rel=0.06)
+
+
+def test_an_extender_hears_of_it_before_it_forgets_however_long_a_window_is(tmp_path: Path) -> None:
+    node = Node(tmp_path, window_s=120.0)
+    node.runs("a", WEB)
+    node.windows(ENOUGH + 1, a_main=500)
+    node.windows(int(FRESH_S / 120.0), a_main=500)
+    assert len(node.told) > 1
 
 
 def test_a_hook_that_comes_anew_is_told_at_once(node: Node) -> None:
