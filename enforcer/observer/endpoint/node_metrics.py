@@ -178,5 +178,7 @@ def _traffic(view: TrafficView) -> Iterator[Metric]:
         view.unattributed_bytes,
     )
     yield single(
-        "enforcer_traffic_lost_bytes_total", "Payload bytes that the kernel's map had no room for.", view.lost_bytes
+        "enforcer_traffic_lost_bytes_total",
+        "Payload bytes of no flow: the kernel's map was full, or neither TCP nor UDP.",
+        view.lost_bytes,
     )
