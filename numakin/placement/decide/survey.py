@@ -116,17 +116,20 @@ def takeable(
     wanted: how many it takes.
 
     The exclusive CPUs of the pod's other containers are in neither; a pool in which a container runs keeps a CPU, and
-    so does the machine. CPUs in another's stable cpuset are not free, and enough for a pool to keep.
+    so does the machine. CPUs in another's stable cpuset are not free, and enough for a pool to keep. Who takes none
+    beside those that it has leaves all others what they have.
     """
     mine = occupancy.allocations.get(request.container)
     siblings = occupancy.own_of(request.reservation_key) & ~(mine.exclusive.mask if mine else 0)
     taken = exclusive.taken(machine, wanted, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
-    last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() <= taken
+    own = occupancy.alone_of(request.container).mask
+    last = (machine.cpus.mask & ~occupancy.directory.exclusive).bit_count() <= taken - own.bit_count() > 0
     stable = _stable_of_others(occupancy, request) & ~occupancy.reserved.mask
     by_node = {}
     for numa_node, mask in free.items():
         spare = cpu[numa_node] // 1000 - (machine.node(numa_node).cpus.mask & siblings).bit_count()
-        tight = not machine.node(numa_node).cpus.mask & stable and mask.bit_count() <= taken
+        has = (mask & own).bit_count()
+        tight = not machine.node(numa_node).cpus.mask & stable and has < taken >= mask.bit_count()
         if last or (tight and pools.sharers(occupancy, but=request.container) & mask):
             spare = min(spare, mask.bit_count() - 1)
         by_node[numa_node] = (mask, max(0, spare))

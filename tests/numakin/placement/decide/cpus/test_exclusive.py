@@ -11,6 +11,7 @@ from tests import machines
 from tests.numakin.placement.asking import asks, at, cpus, filled, nodes, settle
 
 XEON, EPYC, NPS4 = machines.XEON, machines.EPYC_NPS1, machines.EPYC_NPS4
+EIGHTS = machines.machine("two NUMA nodes of 8 CPUs", ["0-7", "8-15"], [8, 8])
 OWN, CORES = Cpus.EXCLUSIVE, Cpus.EXCLUSIVE_CORES
 
 
@@ -123,6 +124,14 @@ def test_asked_again_it_keeps_what_it_has_and_gives_back_what_is_too_much():
     assert len(decide(XEON, before, asks("a", 2, cpus=OWN), Kin()).exclusive) == 2
     cores = filled(XEON, asks("a", 3, cpus=CORES))
     assert decide(XEON, cores, asks("a", 3, cpus=CORES), Kin()).exclusive == cores.exclusive
+
+
+@pytest.mark.parametrize(("had", "asked"), [(4, 8), (8, 8)], ids=["it grows", "asked again"])
+def test_what_it_has_counts_as_left_when_it_is_asked_whether_the_machine_keeps_a_cpu(had, asked):
+    before = filled(EIGHTS, asks("x", 4, cpus=OWN))
+    _, before = settle(EIGHTS, before, asks("a", had, group="y", cpus=OWN), at("1"))
+    decision = decide(EIGHTS, before, asks("a", asked, group="y", cpus=OWN), Kin())
+    assert (decision.numa_nodes, decision.exclusive) == (nodes("1"), cpus("8-15"))
 
 
 def test_from_own_to_shared_the_pool_grows_again():
