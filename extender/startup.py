@@ -70,6 +70,7 @@ def own_certificates(config: ExtenderConfig, api: Api | None, threads: Threads) 
             failures += 1
             wait_s = max(Backoff().wait_s(failures), bad.retry_after_s if isinstance(bad, ApiError) else 0.0)
             if not _passing(bad) or time.monotonic() + wait_s > until:
+                own.stop(0.0)
                 raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
             _log.warning("no certificates yet: the API server is asked again", why=str(bad), again_in_s=wait_s)
             time.sleep(wait_s)

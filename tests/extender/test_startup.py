@@ -39,10 +39,12 @@ def test_an_api_server_that_has_no_answer_for_a_moment_is_asked_again(server, ce
     assert Path(own.files.cert).exists()
 
 
-def test_one_that_refuses_is_not(server, certificates):
+def test_one_that_refuses_is_not_and_no_folder_for_keys_is_left(server, certificates, tmp_path):
+    """A pod's containers start again and again, with the same /tmp."""
     server.order(Answer(403), "get", "secrets")
     with pytest.raises(BadConfig, match="--own-ca: the API server does not give or take the certificates: 403"):
         certificates()
+    assert [*tmp_path.glob("numakin-tls-*")] == []
 
 
 def test_nor_one_that_is_away_for_long(server, certificates, monkeypatch):
