@@ -158,6 +158,7 @@ class PodIndex:
         ips = _addresses(row)
         if not opted_in(row.annotations):
             self._end_live(row.uid, now)
+            self._forget(OUTSIDE, [ip for ip in self._others.get(row.uid, ()) if ip not in ips])
             self._others[row.uid] = ips
             uid = OUTSIDE
         else:
@@ -177,9 +178,9 @@ class PodIndex:
         pod = IndexedPod(row.workload, group, row.node, _addresses(row), row.host_network, application)
         self._live[row.uid] = pod
         self._ended.pop(row.uid, None)
-        past = self._past.pop(row.uid, None)
-        if past is not None:
-            self._forget(row.uid, [ip for ip in past.ips if ip not in pod.ips])
+        former = self._past.pop(row.uid, None) or before
+        if former is not None:
+            self._forget(row.uid, [ip for ip in former.ips if ip not in pod.ips])
         if before is not None:
             self._leave(before.workload)
         self._replicas[pod.workload] += 1

@@ -36,6 +36,19 @@ def test_a_pod_that_comes_again_with_its_uid_keeps_its_address() -> None:
     assert index.by_ip("10.0.0.1") is None
 
 
+@pytest.mark.parametrize("row", [MEMBER, STRANGER], ids=["opted in", "not"])
+def test_a_pod_with_another_address_gives_up_the_one_that_it_had(row: PodRow) -> None:
+    """As when its sandbox is made anew."""
+    index = PodIndex()
+    index.apply(Changes((row,)), 0.0)
+    index.apply(Changes((replace(row, ip="10.0.0.2"),)), 1.0)
+    assert index.by_ip("10.0.0.1") is None
+    assert index.by_ip("10.0.0.2") == ("u1" if row is MEMBER else OUTSIDE)
+    index.apply(Changes(gone=("u1",)), 2.0)
+    index.tidy(2.0 + LINGER_S, 0.0)
+    assert index.by_ip("10.0.0.2") is None
+
+
 @pytest.mark.parametrize(
     ("ip", "at"),
     [("10.0.1.1", "10.0.1.1:9100"), ("fd00::1", "[fd00::1]:9100"), ("fd00::1", "[FD00:0::1]:9100")],
