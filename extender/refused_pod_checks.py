@@ -47,10 +47,13 @@ class RefusedPodChecks:
     def _round(self) -> float | None:
         with self._lock:
             nodes, self._nodes = self._nodes, set()
-        welcome = self._check(nodes)
-        self._wake(welcome.pods)
-        if welcome.complete:
-            return None
-        with self._lock:
-            self._nodes |= nodes
-        return 0.0
+        complete = False
+        try:
+            welcome = self._check(nodes)
+            self._wake(welcome.pods)
+            complete = welcome.complete
+        finally:
+            if not complete:
+                with self._lock:
+                    self._nodes |= nodes
+        return None if complete else 0.0

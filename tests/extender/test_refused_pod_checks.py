@@ -13,6 +13,7 @@ from extender.state.node_view import NodeView
 from extender.state.pods import Changes
 from lab.standins.patience import PATIENCE_S
 from numakin.placement.state.occupancy import fingerprint
+from numakin.process.threads import Threads
 from numakin.wire import convert
 from numakin.wire import report_pb2 as pb
 from tests.extender.machines import want
@@ -138,6 +139,21 @@ class TestTheThread:
             welcoming.changed(name)
         let_go.set()
         assert looking.get(timeout=PATIENCE_S) == {"n1", "n2", "n3"}
+        welcoming.stop(PATIENCE_S)
+
+    def test_nodes_of_a_look_that_failed_are_looked_at_again(self) -> None:
+        looking, failures = Queue(), Queue()
+
+        def look(nodes) -> Welcome:
+            looking.put(set(nodes))
+            if failures.empty():
+                raise ValueError("a fault")
+            return Welcome((), complete=True)
+
+        welcoming = RefusedPodChecks(look, lambda _: None, threads=Threads(failures.put))
+        welcoming.start()
+        welcoming.changed("n1")
+        assert [looking.get(timeout=PATIENCE_S) for _ in range(2)] == [{"n1"}, {"n1"}]
         welcoming.stop(PATIENCE_S)
 
 
