@@ -74,10 +74,12 @@ class InetDiag:
             self._sockets.popitem()[1].close()
 
     def _count(self) -> None:
+        """Of a namespace that is new here nothing yet: its connections may be old."""
+        known = frozenset(self._sockets)
         now = dict(self._connections())
         listening = {connection.local_port for connection in now.values() if connection.state == LISTEN}
         for where, connection in now.items():
-            if connection.state != LISTEN:
+            if connection.state != LISTEN and where[0] in known:
                 self._add(connection, where[0], self._open.get(where), listening)
         self._open = now
 

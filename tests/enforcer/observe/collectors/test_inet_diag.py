@@ -44,6 +44,20 @@ def test_what_a_connection_moved_before_is_not_counted(lab, pods):
     assert all(volume.tx_bytes == volume.rx_bytes == 0 for volume in counted.values())
 
 
+@pytest.mark.bpf
+def test_what_a_connection_moved_before_its_namespace_was_known_is_not_counted(lab, pods):
+    """As where the runtime lists what runs already while connections are counted."""
+    namespaces: list[Path] = []
+    collector = inet_diag.open_collector(lambda: namespaces)
+    collector.attach()
+    lab.serve("tcp", "10.87.0.2", 5003, REQUEST, REPLY, **pods["server"])
+    with lab.asking("tcp", "10.87.0.2", 5003, REQUEST, REPLY, REQUESTS, **pods["client"]):
+        namespaces += [Path("/run/netns") / pod["namespace"] for pod in pods.values()]
+        counted = flows(collector.drain(), pods)
+    collector.close()
+    assert not counted
+
+
 @pytest.mark.parametrize(
     ("before", "after", "moved"),
     [
