@@ -14,7 +14,17 @@ from typing import Generic, TypeVar
 
 from extender.state import told_groups
 from extender.state.pod_terms import NO_POD_TERMS, PodKind, PodTerms
-from numakin.placement.model.demand import Demand, PodBudget, from_resources, of_pod, own_resources, whole_cpus_of
+from numakin.placement.model.demand import (
+    LARGEST_QUANTITY,
+    Demand,
+    PodBudget,
+    from_resources,
+    of_pod,
+    own_resources,
+    quantity,
+    whole_cpus_of,
+)
+from numakin.placement.model.errors import BadQuantity
 from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
@@ -70,13 +80,17 @@ def _demand(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str]
 def _devices(requests: tuple[tuple[str, str], ...], limits: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
     """Extended resources are whole, and asked for as their limit is; what is none counts as nothing."""
     asked = {**dict(limits), **dict(requests)}
-    counts = {name: int(text) for name, text in asked.items() if "/" in name and _is_count(text)}
+    counts = {name: _count(text) for name, text in asked.items() if "/" in name}
     return {name: count for name, count in counts.items() if count}
 
 
-def _is_count(text: str) -> bool:
-    """As the API server has them, up to 2**63 - 1; templates of other projects' kinds may have any."""
-    return text.isascii() and text.isdigit() and len(text) <= 19
+def _count(text: str) -> int:
+    """As the API server has them: 3000 is `3k`. Templates of other projects' kinds may have any: 0 for what is none."""
+    try:
+        amount = quantity(text)
+    except BadQuantity:
+        return 0
+    return int(amount) if 0 <= amount <= LARGEST_QUANTITY and amount == amount.to_integral_value() else 0
 
 
 @lru_cache(maxsize=DEMANDS)

@@ -152,6 +152,15 @@ def test_a_container_asks_for_devices_by_whole_numbers_of_resources_that_are_not
     assert row.devices == {"a.io/x": 2, "b.io/y": 1}
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("3k", 3000), ("1500", 1500), ("2Ki", 2048), ("500m", 0), ("-1", 0), ("1e99", 0), ("\u0663", 0), ("few", 0)],
+)
+def test_devices_are_counted_as_the_api_server_writes_numbers(text, count):
+    """It writes 3000 as 3k."""
+    assert dict(ContainerRow("main", {GPU: text}).devices) == ({GPU: count} if count else {})
+
+
 def test_init_containers_give_their_devices_back_and_sidecars_keep_them():
     containers = tuple(
         ContainerRow(name, {GPU: count}, init=init, restartable=stays)
