@@ -114,7 +114,6 @@ class BindingLedger:
     def _steps(self, changes: Changes[PodRow], listed: Collection[str] | None) -> Iterator[list[Nomination]]:
         """listed: the uids of all that there are; None: these are not all."""
         if listed is not None:
-            self.listed = True
             self._gone([uid for uid in self.rows if uid not in listed])
             for uid in [uid for uid in self._nodes.locations.workloads() if uid not in listed]:
                 self._nodes.locations.forget(uid)
@@ -126,6 +125,7 @@ class BindingLedger:
             self._nodes.claim(self.evicted)
             self._lag.news()
             yield nominations
+        self.listed |= changes.whole
 
     def evicted(self, uid: str) -> bool:
         """Whether the pod is being deleted, or is no more."""

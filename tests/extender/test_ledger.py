@@ -207,3 +207,13 @@ def test_a_list_of_a_large_clusters_pods_holds_up_no_answer_until_all_of_it_is_t
     listing.join()
     assert known - {0, len(rows)}, "somebody was answered meanwhile"
     assert len(cluster.picture().names) == len(rows)
+
+
+def test_the_first_list_is_believed_once_all_of_it_is_taken_in(cluster: Cluster):
+    """Until then a pod that is further back in it counts as one that there is."""
+    rows = (*(pod(f"p{at}") for at in range(PODS_AT_ONCE)), pod("late"))
+    steps = cluster._ledger.apply(Changes(rows=rows, whole=True))
+    next(steps)
+    assert cluster._ledger.knows(pod("late"))
+    assert len(list(steps)) == 1
+    assert [cluster._ledger.knows(pod(uid)) for uid in ("late", "invented")] == [True, False]
