@@ -18,8 +18,8 @@ from numakin.wire.verification import verifying
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 KEPT = 32
-"""Connections that wait to be used again: tokens of enforcers that all come at once are checked 16 at a time, and each
-connection that is opened anew costs both ends a handshake.
+"""Connections that wait to be used again, after watches, checks of tokens and what is published: each one that is
+opened anew costs both ends a handshake.
 """
 
 QUIET_S, PROBE_S, PROBES = 30, 5, 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import grpc
@@ -30,9 +29,9 @@ class Unproven(Exception):
     """The token could not be checked now."""
 
 
-TOKENS_AT_ONCE = 16
-"""Of enforcers that come at once; the others wait. On threads of their own: where the API server takes its time, those
-that have come already are served meanwhile.
+TOKENS_AT_ONCE = 4
+"""Of enforcers that come at once; the others wait. asyncio has four threads more than there are CPUs: where the API
+server takes its time, those that have come already are served on the rest of them.
 """
 
 Identify = Callable[[str], str]
@@ -82,14 +81,13 @@ class Streams(rpc.ReportsServicer):
         self._cluster = cluster
         self._taps = taps
         self._identify = identify
-        self._tokens = ThreadPoolExecutor(TOKENS_AT_ONCE, "tokens")
+        self._tokens = asyncio.Semaphore(TOKENS_AT_ONCE)
         self._unsent: dict[str, Unsent] = {}
         self._closing = False
 
     def close(self) -> None:
         """Ends every stream."""
         self._closing = True
-        self._tokens.shutdown(wait=False, cancel_futures=True)
         for unsent in self._unsent.values():
             unsent.end()
 
@@ -132,14 +130,18 @@ class Streams(rpc.ReportsServicer):
             return None
         header = str(dict(context.invocation_metadata() or ()).get("authorization", ""))
         try:
-            token = header.removeprefix("Bearer ")
-            return await asyncio.get_running_loop().run_in_executor(self._tokens, self._identify, token)
+            return await asyncio.shield(self._identified(self._identify, header.removeprefix("Bearer ")))
         except Denied as bad:
             _log.warning("enforcer denied", why=str(bad), peer=context.peer())
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(bad))
         except Unproven as bad:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(bad))
         return None
+
+    async def _identified(self, identify: Identify, token: str) -> str:
+        """To its end, though the caller may have left: its thread is asking all the same."""
+        async with self._tokens:
+            return await asyncio.to_thread(identify, token)
 
     async def _read(
         self,

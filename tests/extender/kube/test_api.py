@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from extender.kube.api import Api, ApiError, Unreachable
-from extender.kube.config import connect
-from extender.reports.streams import TOKENS_AT_ONCE
+from extender.kube.config import KEPT, connect
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import THROTTLED, Answer, Cut
 from lab.standins.patience import PATIENCE_S
@@ -106,19 +105,19 @@ def test_connections_are_kept(api):
 
 
 def test_connections_of_all_that_ask_at_one_time_are_kept(api):
-    together = threading.Barrier(TOKENS_AT_ONCE)
+    together = threading.Barrier(KEPT)
 
     def ask(_: int) -> None:
         with api.stream(PODS, {}, PATIENCE_S) as answer:
             together.wait(PATIENCE_S)
             answer.read()
 
-    with ThreadPoolExecutor(TOKENS_AT_ONCE) as threads:
+    with ThreadPoolExecutor(KEPT) as threads:
         for _ in range(3):
-            [*threads.map(ask, range(TOKENS_AT_ONCE))]
+            [*threads.map(ask, range(KEPT))]
     pools = api._client.rest_client.pool_manager.pools
     (key,) = pools.keys()
-    assert pools[key].num_connections == TOKENS_AT_ONCE
+    assert pools[key].num_connections == KEPT
 
 
 def test_a_stream_that_is_left_early_gives_no_half_read_connection_back(server, api):
