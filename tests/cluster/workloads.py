@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
 
-from extender.kube.api import MERGE_PATCH, ApiError, Unreachable
+from extender.kube.api import ApiError, Unreachable
 from lab.cluster.cluster import Cluster
 from lab.standins.patience import until
 
@@ -67,8 +68,9 @@ class Namespace:
         """A rolling update of all Deployments at once, until only new pods are there."""
         change = {"spec": {"template": {"metadata": {"labels": {"update": str(number)}}}}}
         for group in groups:
-            path = f"/apis/apps/v1/namespaces/{self.name}/deployments/{group['metadata']['name']}"
-            self.cluster.plane.api.request("PATCH", path, None, change, MERGE_PATCH)
+            self.cluster.kubectl(
+                "patch", "deployment", group["metadata"]["name"], "-n", self.name, "-p", json.dumps(change)
+            )
 
         def done() -> bool:
             if len(self.cluster.phases(self.name)) != replicas(groups):
