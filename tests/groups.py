@@ -38,6 +38,7 @@ LONGEST_FIRST = (
     ("tests/e2e/test_installed",),
     ("tests/e2e/",),
     ("tests/soak/",),
+    ("tests/fuzz/",),
     ("tests/lab/demo/test_demo",),
     ("tests/extender/scoring/test_weighing",),
     ("tests/numakin/kubectl/test_on_nodes",),
