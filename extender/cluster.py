@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from threading import Lock
 
 from extender.ledger import BindingLedger, Nomination
@@ -259,10 +260,10 @@ class Cluster:
         while True:
             with self._lock:
                 self._expired += self._nodes.expire(self.clock())
-                step = next(steps, None)
-            if step is None:
+                taken = [*islice(steps, 1 if changes.whole else None)]
+            nominations += chain.from_iterable(taken)
+            if not (taken and changes.whole):
                 return tuple(nominations)
-            nominations += step
             time.sleep(0)  # else this thread would have the lock again before one that waits for it is awake
 
     def replans(self, changes: Changes[PodRow]) -> bool:
