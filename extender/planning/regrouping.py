@@ -315,7 +315,7 @@ class _Board:
                     self._pods.append([])
                 self._pods[kinds[kind]].append(member)
         where = {(kind, self._kinds[kind].origin): len(pods) for kind, pods in enumerate(self._pods)}
-        self._start = _Draft(where, here, self._pull @ here @ self._near, *self._room(bins, rooms), _left(rooms, nodes))
+        self._start = _Draft(where, here, self._pull @ here @ self._near, *self._room(bins, nodes, rooms))
         counts = here.sum(axis=1)
         pairs = float(counts @ self._pull @ counts) - float(np.diag(self._pull) @ counts)
         self._total = pairs / 2
@@ -504,22 +504,20 @@ class _Board:
                 pull[index[a], index[b]] = pull[index[b], index[a]] = weight
         return pull
 
-    def _room(self, bins: Sequence[NumaPlace], rooms: FreeRoom) -> tuple[Floats, Floats]:
-        """CPU and memory that is free in each spot: nothing where no pod may go."""
-        cpu, memory = np.zeros(len(self._spots)), np.zeros(len(self._spots))
+    def _room(
+        self, bins: Sequence[NumaPlace], nodes: Collection[str], rooms: FreeRoom
+    ) -> tuple[Floats, Floats, Floats]:
+        """CPU and memory that is free in each spot, and what each node has left to give; none where no pod may go."""
+        cpu, memory, left = np.zeros(len(self._spots)), np.zeros(len(self._spots)), np.zeros((2, len(nodes)))
         index = {name: at for at, name in enumerate(rooms.nodes)}
         for number, place in enumerate(bins):
             node = index[place.node]
             (at,) = np.flatnonzero(rooms.numa_node[node] == place.numa_node)
             cpu[number], memory[number] = rooms.cpu[node, at], rooms.memory[node, at]
-        return cpu, memory
-
-
-def _left(rooms: FreeRoom, nodes: Iterable[str]) -> Floats:
-    """Of these nodes; nothing of one where no pod may go."""
-    index = {name: at for at, name in enumerate(rooms.nodes)}
-    columns = [rooms.left[:, index[node]] if node in index else (0.0, 0.0) for node in nodes]
-    return np.array(columns, dtype=float).T
+        for number, name in enumerate(nodes):
+            if name in index:
+                left[:, number] = rooms.left[:, index[name]]
+        return cpu, memory, left
 
 
 def _bins(cut: CutGroup, rooms: FreeRoom) -> list[NumaPlace]:
