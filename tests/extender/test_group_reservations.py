@@ -868,6 +868,24 @@ class Holds(RuleBasedStateMachine):
 
     @precondition(lambda self: self.rows)
     @rule(data=st.data())
+    def run(self, data):
+        row = self.rows[data.draw(st.sampled_from(sorted(self.rows)))]
+        self.rows[row.uid] = replace(row, phase="Running") if row.node else row
+        self.cluster.apply_pods(Changes(rows=(self.rows[row.uid],)))
+
+    @rule()
+    def list_all(self):
+        """As a watch that begins anew."""
+        self.cluster.apply_pods(Changes(rows=tuple(self.rows.values()), whole=True))
+
+    @invariant()
+    def each_node_has_its_pods_to_start(self):
+        there = {row.uid: row.node for row in self.rows.values() if row.node and row.phase == "Pending"}
+        found = self.cluster._ledger._starting
+        assert {uid: node for node, uids in found.items() for uid in uids} == there
+
+    @precondition(lambda self: self.rows)
+    @rule(data=st.data())
     def delete(self, data):
         uid = data.draw(st.sampled_from(sorted(self.rows)))
         del self.rows[uid]
