@@ -450,7 +450,16 @@ class Cluster:
             return self._nodes.group_holds.held(group, self._nodes.assumed)
 
     def story(self, namespace: str, name: str) -> PodStory | None:
-        """What is known of a pod by its name, for `extender.views.explain`; None when nothing is."""
+        """What is known of a pod by its name, for `extender.views.explain`: of the one that the API server has, else of
+        the last one that had this name; None when nothing is.
+        """
         with self._lock:
-            story = self._history.story(namespace, name, self._nodes.held, self.clock())
-            return replace(story, row=self._ledger.rows.get(story.uid)) if story is not None else None
+            uid, rows = self._history.uid(namespace, name), self._ledger.rows
+            all_rows = () if uid in rows else tuple(rows.values())
+        # Of all pods of the cluster: no thread waits for the lock meanwhile.
+        uid = next((row.uid for row in all_rows if row.name == name and row.namespace == namespace), uid)
+        with self._lock:
+            story = self._history.story(uid, self._nodes.held(uid), self.clock())
+            row = self._ledger.rows.get(uid)
+            story = replace(story, row=row, gone=row is None and self._ledger.listed)
+        return story if story.known else None

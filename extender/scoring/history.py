@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from extender.scoring.predict import Wanted
+from extender.scoring.predict import Wanted, opt_ins
 from extender.state.columns.arrays import Floats, Objects
 from extender.state.kins import Kins
 from extender.state.node_domains import NO_DOMAINS, NodeDomains
@@ -133,13 +133,12 @@ class History:
     def decisions(self, uid: str) -> tuple[DecisionRow, ...]:
         return self._decisions.get(uid, ())
 
-    def story(self, namespace: str, name: str, held: Callable[[str], Assumption | None], at: float) -> PodStory | None:
-        """None when nothing is known of the pod. held: what is assumed, by uid."""
-        uid = self._uids.get((namespace, name))
-        if uid is None:
-            return None
-        offer, decisions, unscored = self.offer(uid), self.decisions(uid), self._unscored.get(uid)
-        return PodStory(uid, offer, decisions, held(uid), at, unscored) if offer or decisions or unscored else None
+    def uid(self, namespace: str, name: str) -> str:
+        """Of the pod that had this name last; empty where it is not remembered."""
+        return self._uids.get((namespace, name), "")
+
+    def story(self, uid: str, assumption: Assumption | None, at: float) -> PodStory:
+        return PodStory(uid, self.offer(uid), self.decisions(uid), assumption, at, self._unscored.get(uid))
 
     def names(self) -> dict[str, str]:
         """uid -> NAMESPACE/NAME of every pod that was scored or decided lately."""
@@ -167,7 +166,7 @@ class History:
 class PodStory:
     """All that is remembered of one pod. offer: None before it was scored here; at: when this was read, in seconds.
     unscored: why kube-scheduler did not ask for scores; None: it did, or is not known to have bound the pod. row: the
-    pod as the API server has it.
+    pod as the API server has it; gone: it has told all that it has, and this one is not among them.
     """
 
     uid: str
@@ -177,3 +176,10 @@ class PodStory:
     at: float
     unscored: str | None = None
     row: PodRow | None = None
+    gone: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is something to tell: it is remembered, or has opted in."""
+        told = self.offer or self.decisions or self.unscored
+        return bool(told or (self.row is not None and opt_ins(self.row)))

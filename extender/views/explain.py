@@ -14,11 +14,15 @@ from extender.views import readout, regroup
 from extender.views.nearness import nearness, place
 from extender.views.summary import sentence
 from numakin.placement.decide.decide import Reason
+from numakin.placement.optin.parsing import problems
 
 NO_ENFORCER = "no enforcer has reported this node"
 NOT_REGISTERED = "its enforcer is not registered with the container runtime"
 
 POWERLESS = "numakin places few pods there: {}"
+
+SHOWN_WITHIN_S = 10.0
+"""Seconds after a question of kube-scheduler's, by which the watch has shown its pod."""
 
 MOST_ALIKE = 5
 """Pods that are named in place of one that is not known."""
@@ -52,11 +56,30 @@ def explain(cluster: Cluster, namespace: str, name: str, most_nodes: int | None 
 def _summary(cluster: Cluster, story: PodStory, name: str, group: str) -> str:
     """Where it is and why in a sentence; empty where neither is known."""
     here = place(cluster, story.uid)
+    if here is None and _has_ended(story):
+        return f"{name} has ended"
     row = next((row for row in story.offer.rows if row.node == here.node), None) if story.offer and here else None
     near = nearness(cluster, story.uid, group, here) if here else None
     placed = [decision for decision in story.decisions if decision.event != "nomination"]
     predicted = _predicted(row, story.offer.want) if story.offer and row else None
-    return sentence(name, here, placed, predicted, near, held=not placed and story.assumption is not None)
+    held = not placed and story.assumption is not None
+    return sentence(name, here, placed, predicted, near, held=held) or _unplaced(cluster, story, name)
+
+
+def _has_ended(story: PodStory) -> bool:
+    """Of one that its node does not show any more. One that was scored a moment ago the watch may not have shown."""
+    return story.gone and (story.offer is None or story.at - story.offer.at > SHOWN_WITHIN_S)
+
+
+def _unplaced(cluster: Cluster, story: PodStory, name: str) -> str:
+    """Empty where the API server does not have it."""
+    if story.row is None:
+        return ""
+    node = story.row.node
+    if not node:
+        return f"{name} waits for a node"
+    reported = cluster.view(node) is not None
+    return f"{name} is on {node}, {'whose enforcer has not reported it' if reported else 'where no enforcer reports'}"
 
 
 def _predicted(row: ExplainRow, want: Wanted) -> Reason | None:
@@ -89,17 +112,26 @@ def _group(cluster: Cluster, story: PodStory) -> str | None:
 
 def unknown(cluster: Cluster, namespace: str, name: str) -> str:
     """Why nothing is known of a pod: with the names of the same namespace's pods that could be meant."""
-    names = (pod.partition("/") for pod in cluster.picture().names.values())
+    picture = cluster.picture()
+    row = next((row for row in picture.rows.values() if (row.namespace, row.name) == (namespace, name)), None)
+    if row is not None:
+        why = f"pod {namespace}/{name} has no annotation group.numakin.io that counts: numakin leaves it alone"
+        return "; ".join((why, *problems(namespace, row.annotations, [each.name for each in row.containers]).lines))
+    names = (pod.partition("/") for pod in picture.names.values())
     own = sorted(pod for space, _, pod in names if space == namespace)
     stem = name.partition("-")[0]
     alike = [pod for pod in own if name in pod] or [pod for pod in own if pod.partition("-")[0] == stem]
     if alike:
-        hint = f"known are {', '.join(alike[:MOST_ALIKE])}" + (" and others" if len(alike) > MOST_ALIKE else "")
+        hint = f"; known are {', '.join(alike[:MOST_ALIKE])}" + (" and others" if len(alike) > MOST_ALIKE else "")
+    elif picture.rows:
+        hint = ""
     elif own:
-        hint = "other pods of its namespace are known: has it the annotation group.numakin.io, on the pod itself?"
+        hint = "; other pods of its namespace are known: has it the annotation group.numakin.io, on the pod itself?"
     else:
-        hint = f"no pod of namespace {namespace} is known that has the annotation group.numakin.io itself"
-    return f"pod {namespace}/{name} was neither scored nor reported lately; {hint}"
+        hint = f"; no pod of namespace {namespace} is known that has the annotation group.numakin.io itself"
+    if picture.rows:
+        return f"the API server has no pod {namespace}/{name}{hint}"
+    return f"pod {namespace}/{name} was neither scored nor reported lately{hint}"
 
 
 def _scored(offer: Offer, now: float, most_nodes: int | None) -> dict[str, Any]:

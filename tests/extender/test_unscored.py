@@ -139,7 +139,7 @@ def test_a_real_extender_says_so_of_a_pod_that_was_bound_unasked(watching: Exten
     server.create_pod("web", annotations={"group.numakin.io": "shop"})
     server.bind("web", "n1")
     path = "/api/v1/explain?namespace=default&pod=web"
-    until(lambda: watching.ask("GET", path)[0] == 200, "the pod is known")
+    until(lambda: watching.ask("GET", path)[1].get("unscored"), "the pod is known to be bound")
     answer = watching.get(path)
     assert (answer["group"], answer["scored"]) == ("default/shop", None)
     assert answer["unscored"].startswith("kube-scheduler did not ask this extender for scores: one node was feasible")

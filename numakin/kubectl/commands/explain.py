@@ -89,7 +89,7 @@ def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
     if answer.get("happened"):
         yield ""
         yield _happened(answer["happened"])
-    else:
+    elif answer.get("expected") or not answer.get("summary"):
         yield "no enforcer has reported a container of it yet"
     if answer.get("unscored"):
         yield answer["unscored"]
