@@ -116,9 +116,8 @@ class Requests:
     def _feed(self, data: bytes) -> None:
         before = self._known
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as bad:
-            raise Over("", HTTPStatus.BAD_REQUEST, "no other protocol than HTTP/1.1 is spoken here") from bad
+            while (offset := self._parsed(data)) is not None:
+                data = self._declined() + data[offset:]
         except httptools.HttpParserError as bad:
             raise self._over or Over("", HTTPStatus.BAD_REQUEST, f"this is no HTTP request: {bad}") from bad
         if self._over is not None:
@@ -128,6 +127,26 @@ class Requests:
         if max(self._head, self._withheld) > limits.HEADER_BYTES:
             text = f"the headers are over the bound of {limits.HEADER_BYTES} bytes"
             raise Over("header_bytes", HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text)
+
+    def _parsed(self, data: bytes) -> int | None:
+        """Where the head of a request ends that offers another protocol; None: there is none."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            offset: int = offer.args[0]
+            return offset
+        return None
+
+    def _declined(self) -> bytes:
+        """The head of that request without the offer, which a server may pass over (RFC 9110, section 7.8), to be read
+        again: the parser takes what follows an offer for the other protocol, a body too.
+        """
+        offering, self._parser = self._read.pop(), httptools.HttpRequestParser(self)
+        if offering.method == "CONNECT":
+            raise Over("", HTTPStatus.BAD_REQUEST, "no other protocol than HTTP/1.1 is spoken here")
+        version = b"1.1" if offering.modern else b"1.0"
+        lines = b"".join(b"%b: %b\r\n" % header for header in offering.headers if header[0] != b"upgrade")
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (offering.method.encode(), offering.target, version, lines)
 
     @property
     def _known(self) -> tuple[int, int, int]:

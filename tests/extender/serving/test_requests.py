@@ -21,6 +21,7 @@ from tests.extender.running import Extender, recorded
 
 HOST, TYPE = b"Host: extender:8080\r\n", b"Content-Type: application/json\r\n"
 GO = HOST + b"User-Agent: Go-http-client/1.1\r\nContent-Length: %d\r\n" + TYPE + b"Accept-Encoding: gzip\r\n"
+OFFER = b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n"
 BODY = recorded("complex-pod-nodecache-true.filter")
 NAMES = json.loads(BODY)["NodeNames"]
 
@@ -67,6 +68,30 @@ def test_a_body_in_tiny_chunks_takes_no_more_memory_than_another() -> None:
     assert most < 20 * len(call.body)
 
 
+@given(st.lists(st.integers(0, 3 * len(request(headers=OFFER))), max_size=8))
+def test_who_offers_another_protocol_is_answered_by_this_one(cuts: list[int]) -> None:
+    """As Java's client does, of HTTP/2. What the body says is no request."""
+    smuggled = request(b"{}", verb=b"preempt")
+    sent = request(smuggled, headers=OFFER) + request(BODY, headers=OFFER, verb=b"prioritize") + request(b"{}")
+    edges = sorted({0, *cuts, len(sent)})
+    calls = [*read(*(sent[begin:end] for begin, end in pairwise(edges)))]
+    assert [(call.target, call.body) for call in calls] == [
+        (b"/filter", smuggled), (b"/prioritize", BODY), (b"/filter", b"{}"),
+    ]  # fmt: skip
+    assert not any(call.last for call in calls)
+
+
+def test_such_a_body_may_come_in_chunks() -> None:
+    chunks = b"2\r\n{}\r\n0\r\n\r\n"
+    asked = request(b"", headers=OFFER).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    assert [call.body for call in read(asked + chunks + request(b"[]"))] == [b"{}", b"[]"]
+
+
+def test_a_crowd_of_such_offers_is_read() -> None:
+    one = b"GET / HTTP/1.1\r\nUpgrade: a\r\nConnection: upgrade\r\n\r\n"
+    assert len([*read(one * (READ_BYTES // len(one)))]) == READ_BYTES // len(one)
+
+
 @pytest.mark.parametrize("headers", [b"Connection: close\r\n", b""], ids=["close", "1.0"])
 def test_who_wants_the_connection_to_end_after_the_answer_is_seen(headers: bytes) -> None:
     asked = request(b"{}", headers=headers)
@@ -77,7 +102,8 @@ def test_who_wants_the_connection_to_end_after_the_answer_is_seen(headers: bytes
 @pytest.mark.parametrize(
     ("data", "limit", "status"),
     [
-        (request(b"{}", headers=b"Upgrade: h2c\r\nConnection: Upgrade\r\n"), "", 400),
+        (b"CONNECT other:443 HTTP/1.1\r\n" + HOST + b"\r\n", "", 400),
+        (request(b" " * 1001, headers=OFFER), "body_bytes", 413),
         (request(b"{}", headers=b"Name\x00: a\r\n"), "", 400),
         (request(b"{}").replace(b"Length: 2", b"Length: -2"), "", 400),
         (request(b"{}", headers=b"Content-Length: 3\r\n"), "", 400),
