@@ -115,6 +115,26 @@ def test_bad_requests_get_a_clear_json_error(extender: Extender):
         assert extender.ask(method, path, body) == (status, {"error": text})
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("POST", "/scheduler/prioritize", 404), ("GET", "/prioritize", 405)]
+)
+def test_what_kube_scheduler_asks_in_vain_by_a_wrong_configuration_is_logged_now_and_then(
+    extender: Extender, method: str, path: str, status: int
+):
+    """Its own log has no word of it."""
+    connection = http.client.HTTPConnection(extender.http_address, timeout=PATIENCE_S)
+    for _ in range(3):
+        connection.request(method, path, b"{}")
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+    connection.close()
+    lines = map(json.loads, extender.log.read_text().splitlines())
+    (line,) = [each for each in lines if each["event"] == "nothing to answer"]
+    assert (line["asked"], line["status"], line["peer"]) == (f"{method} {path}", status, "127.0.0.1")
+    assert "answered are POST /filter, /prioritize, /preempt" in line["why"]
+
+
 def test_a_body_over_the_bound_is_refused_before_it_is_read(extender: Extender):
     host, port = extender.http_address.split(":")
     with socket.create_connection((host, int(port)), PATIENCE_S) as raw:
