@@ -22,6 +22,7 @@ from extender.config import BadConfig, host_and_port
 from extender.serving.doorman import Doorman
 from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
+from numakin.process.listening import both_families, take_both
 from numakin.process.signals import received
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Renewed
@@ -53,10 +54,7 @@ def check_free(option: str, address: str) -> None:
     until = time.monotonic() + PORT_PATIENCE_S
     while True:
         try:
-            family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            with socket.socket(family, kind, protocol) as tried:
-                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                return tried.bind(where)
+            return _bound(host, port).close()
         except socket.gaierror as bad:
             raise BadConfig(f"{flag} {address}: {host!r} is no address of this host: {bad.strerror}") from bad
         except OSError as bad:
@@ -142,7 +140,7 @@ class Application:
 
     def _doorman(self, name: str, served: Served) -> Doorman:
         return Doorman(
-            name, _bound(served.address), served.port.serve, tls=served.tls, certified=served.certified,
+            name, _listening(served.address), served.port.serve, tls=served.tls, certified=served.certified,
             begin=self._begun.put, refusals=self._refusals, threads=self._threads,
         )  # fmt: skip
 
@@ -162,11 +160,20 @@ def _allow_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def _bound(address: str) -> socket.socket:
-    host, port = host_and_port("listen", address)
-    family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listening = socket.socket(family, kind, protocol)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(where)
+def _listening(address: str) -> socket.socket:
+    listening = _bound(*host_and_port("listen", address))
     listening.listen(BACKLOG)
     return listening
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, where = socket.getaddrinfo(both_families(host), port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        take_both(bound)
+        bound.bind(where)
+    except OSError:
+        bound.close()
+        raise
+    return bound

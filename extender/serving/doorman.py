@@ -25,6 +25,7 @@ from extender.serving import limits
 from extender.serving.connection import Connection
 from extender.serving.places import Places
 from extender.serving.refusals import LimitRefusals
+from numakin.process.listening import plain
 from numakin.process.threads import Thread, Threads
 from numakin.wire.certificates import Renewed
 
@@ -147,7 +148,7 @@ class Doorman:
                 if not self._thread.stopping.wait(SHORTAGE_S):
                     self._refusals.over("descriptors", "")
                 return
-            self._admit(accepted, str(address[0]))
+            self._admit(accepted, plain(str(address[0])))
 
     def _admit(self, accepted: socket.socket, peer: str) -> None:
         with self._changed:

@@ -10,6 +10,7 @@ from socketserver import ThreadingMixIn
 from typing import Any, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from numakin.process.listening import both_families, take_both
 from numakin.process.log import Log
 
 log = Log("observer.port")
@@ -49,10 +50,10 @@ class Port:
 
     def _bound(self) -> WSGIServer:
         host, _, number = self._listen.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
+        host = both_families(host.removeprefix("[").removesuffix("]"))
         kind = _Server6 if ":" in host else _Server
         try:
-            return make_server(host or "0.0.0.0", int(number), self._app, kind, _QuietHandler)
+            return make_server(host, int(number), self._app, kind, _QuietHandler)
         except OSError as error:
             why = error.strerror or error
             raise PortError(f"metrics port {self._listen} can't be served: {why}; all else goes on") from None
@@ -92,7 +93,7 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
     def server_bind(self) -> None:
-        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        take_both(self.socket)
         super().server_bind()
 
 

@@ -48,11 +48,13 @@ def test_a_port_that_is_taken_is_named_and_served_once_it_is_free(enforcer: Enfo
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the kernel has no IPv6")
-@pytest.mark.parametrize(("listen", "asked"), [("::1", ["::1"]), ("::", ["::1", "127.0.0.1"])])
+@pytest.mark.parametrize(
+    ("listen", "asked"), [("[::1]", ["::1"]), ("[::]", ["::1", "127.0.0.1"]), ("0.0.0.0", ["::1", "127.0.0.1"])]
+)
 def test_an_address_of_ipv6_is_served(enforcer: Enforcer, listen: str, asked: list[str]) -> None:
     """In a cluster of IPv6 alone the kubelet's probes come to no other."""
     number = int(enforcer.metrics.rpartition(":")[2])
-    enforcer.metrics = f"[{listen}]:{number}"
+    enforcer.metrics = f"{listen}:{number}"
     with served(enforcer, hello) as failures:
         for address in asked:
             until(lambda address=address: failures or _answer(address, number), "the port is served")
