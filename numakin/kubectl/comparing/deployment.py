@@ -83,8 +83,13 @@ class Deployment:
 
     def must_run(self, way: str | None, deployment: dict[str, Any] | None = None) -> None:
         """CommandError when another client has changed it. deployment: as it was read; None: it is read anew."""
-        if templates.way_of(deployment or self.read()) != way:
+        deployment = deployment or self.read()
+        if templates.way_of(deployment) != way:
             raise CommandError(f"somebody else has changed {self}: what manages it (GitOps?) has to pause meanwhile")
+        if way is not None and templates.is_scaled(deployment):
+            replicas = deployment["spec"].get("replicas")
+            why = "what scales it (an autoscaler?) has to pause meanwhile"
+            raise CommandError(f"somebody else has scaled {self} to {replicas} replicas: {why}")
 
     def put_back(self) -> None:
         """Its pods as they were before `begin`; returns at once. Nothing where no comparison has begun."""

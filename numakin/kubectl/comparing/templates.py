@@ -64,8 +64,9 @@ def begun(deployment: Manifest) -> Manifest:
     """
     own = {key: text for key, text in annotations_of(deployment).items() if _of_numakin(key)}
     limit = deployment["spec"].get("revisionHistoryLimit", DEFAULT_HISTORY)
-    undo = json.dumps({"annotations": {GROUP: None, WAY: None} | own, "revisionHistoryLimit": limit})
-    return {"metadata": {"annotations": {UNDO: undo}}, "spec": {"revisionHistoryLimit": limit + len(WAYS)}}
+    undo = {"annotations": {GROUP: None, WAY: None} | own, "revisionHistoryLimit": limit}
+    undo["replicas"] = deployment["spec"].get("replicas")
+    return {"metadata": {"annotations": {UNDO: json.dumps(undo)}}, "spec": {"revisionHistoryLimit": limit + len(WAYS)}}
 
 
 def changed(deployment: Manifest, way: str, group: str) -> Manifest:
@@ -93,6 +94,11 @@ def ended(deployment: Manifest) -> Manifest:
 def is_compared(deployment: Manifest) -> bool:
     """Whether it was not restored yet."""
     return UNDO in (deployment["metadata"].get("annotations") or {})
+
+
+def is_scaled(deployment: Manifest) -> bool:
+    """Whether it has more or fewer replicas than when its comparison began: the ways would not be alike."""
+    return bool(deployment["spec"].get("replicas") != _undo(deployment)["replicas"])
 
 
 def selector_of(deployment: Manifest) -> str:

@@ -1,4 +1,4 @@
-"""Which pods are a Deployment's own while its rollout is awaited."""
+"""Which pods are a Deployment's own while its rollout is awaited, and what ends a comparison."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from numakin.kubectl.comparing import templates
 from numakin.kubectl.comparing.deployment import Deployment
 from numakin.kubectl.errors import CommandError
+from tests.numakin.kubectl.comparing.patches import patched
 
 
 def owned(name: str, owner: str, **more: Any) -> dict[str, Any]:
@@ -51,3 +53,26 @@ def test_pods_that_ended_and_those_of_others_are_not_awaited(other):
 def test_an_old_pod_that_is_still_there_is():
     with pytest.raises(CommandError, match="was not rolled out"):
         rolled_out(pod("a", "web-1"), pod("b", "web-1"), pod("old", "web-1"))
+
+
+class Compared:
+    """An API server that has one Deployment, which is being compared."""
+
+    def __init__(self, replicas: int) -> None:
+        spec = {"replicas": replicas, "template": {"metadata": {}}}
+        before = {"metadata": {"name": "web"}, "spec": spec}
+        self.deployment = patched(before, templates.begun(before))
+        self.deployment = patched(self.deployment, templates.changed(self.deployment, templates.WITH, "shop"))
+
+    def object(self, _path: str, _query: Any = None) -> Any:
+        return self.deployment
+
+
+def test_one_that_an_autoscaler_changes_is_not_compared_any_further():
+    """Else more pods of the one way would be compared with fewer of the other, and the ratio told as numakin's."""
+    server = Compared(replicas=3)
+    web = Deployment(server, "default", "web", timeout_s=0)
+    web.must_run(templates.WITH)
+    server.deployment = patched(server.deployment, {"spec": {"replicas": 5}})
+    with pytest.raises(CommandError, match="somebody else has scaled deployment/web to 5 replicas"):
+        web.must_run(templates.WITH)

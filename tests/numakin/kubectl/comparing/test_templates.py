@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from numakin.kubectl.comparing import templates
 from numakin.kubectl.comparing.templates import AGAIN, GROUP, WITH, WITHOUT
+from tests.numakin.kubectl.comparing.patches import patched
 
 KEYS = st.sampled_from([
     GROUP, "cpus.numakin.io/container.web", "policy.numakin.io", "prometheus.io/scrape", "numakin.example/group",
@@ -25,20 +26,6 @@ def deployment(annotations: dict[str, str] | None, limit: int | None = 10) -> di
     if limit is not None:
         spec["revisionHistoryLimit"] = limit
     return {"metadata": {"name": "web"}, "spec": spec}
-
-
-def patched(target: Any, patch: Any) -> Any:
-    """JSON merge patch, RFC 7396; objects without content are left out, as the API server stores them."""
-    if not isinstance(patch, dict):
-        return patch
-    after = dict(target) if isinstance(target, dict) else {}
-    for key, change in patch.items():
-        value = None if change is None else patched(after.get(key), change)
-        if value is None or value == {}:
-            after.pop(key, None)
-        else:
-            after[key] = value
-    return after
 
 
 def running(before: dict[str, Any], way: str, group: str = "shop") -> dict[str, Any]:
