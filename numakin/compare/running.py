@@ -36,13 +36,15 @@ class RunFailed(RuntimeError):
 @dataclass(frozen=True, slots=True)
 class Run:
     """One arm once. local: share of samples in which both ends ran on one NUMA node. remote_pages: share of the
-    server's pages that are not on the NUMA nodes of its CPUs; each None where it can't be measured.
+    server's pages that are not on the NUMA nodes of its CPUs. placed: share of its pods that numakin has placed. Each
+    None where it can't be measured.
     """
 
     arm: str
     figures: Figures
     local: float | None
     remote_pages: float | None
+    placed: float | None = None
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from statistics import fmean
 
@@ -12,12 +12,12 @@ from rich.console import Console
 
 from numakin.compare import presentation
 from numakin.compare.options import parse_arguments, parse_expression
-from numakin.compare.rounds import result
+from numakin.compare.rounds import Round, result
 from numakin.compare.statistics import FEWEST_PAIRS
 from numakin.compare.workloads import PARSERS, BadFigures, figures_by
 from numakin.kubectl.comparing import templates
 from numakin.kubectl.comparing.deployment import Deployment
-from numakin.kubectl.comparing.measuring import Load, Plan, measure, restore
+from numakin.kubectl.comparing.measuring import Load, Placed, Plan, measure, restore
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.output import show
 from numakin.kubectl.reach import Extender, get
@@ -41,9 +41,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
         return 0
     objects = {deployment.name: deployment.check() for deployment in deployments}
     group = given.group or _group_name(templates.group_for(objects))
-    groups = {f"{session.namespace}/{templates.group_of(each) or group}" for each in objects.values()}
-    local = partial(locality, lambda: session.extender, groups)
-    plan = Plan(deployments, group, load, local, given.rounds, given.seed)
+    plan = Plan(deployments, group, load, partial(placed, lambda: session.extender), given.rounds, given.seed)
     log = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     for line in _intentions(plan, session.namespace):
         log.print(line)
@@ -56,19 +54,34 @@ def run(given: argparse.Namespace, session: Session) -> int:
     show(
         presentation.as_json(outcome, about),
         "json" if given.json else given.output,
-        lambda: [presentation.table(outcome, millis=bool(given.reads)), *presentation.conclusions(outcome)],
+        lambda: [
+            presentation.table(outcome, millis=bool(given.reads)),
+            *doubts(outcome.rounds),
+            *presentation.conclusions(outcome),
+        ],
     )
     return 0 if outcome.conclusive and not cut_short else BAD_NEWS
 
 
-def locality(extender: Callable[[], Extender], groups: Collection[str]) -> float | None:
-    """The mean share of these groups (NAMESPACE/NAME) that is inside one NUMA node; None where no extender says it."""
+def placed(extender: Callable[[], Extender], uids: Collection[str]) -> Placed | None:
+    """Of these pods, and of the groups that have some of them; None where no extender answers."""
     try:
         rows = get(extender(), "/api/v1/groups")["groups"]
     except CommandError:
         return None
-    shares = [row["locality"] for row in rows if row["group"] in groups and row["locality"] is not None]
-    return fmean(shares) if shares else None
+    theirs = [row for row in rows if any(member["uid"] in uids for member in row["members"])]
+    reported = {member["uid"] for row in theirs for member in row["members"] if not member["expected"]}
+    shares = [row["locality"] for row in theirs if row["locality"] is not None]
+    return Placed(len(reported.intersection(uids)) / max(1, len(uids)), fmean(shares) if shares else None)
+
+
+def doubts(rounds: Iterable[Round]) -> Iterator[str]:
+    """What is to be known of the way with numakin before anything is concluded of it."""
+    shares = [share for runs in rounds if (share := runs[templates.WITH].placed) is not None]
+    if not shares:
+        yield "whether numakin placed the pods is not known: no extender answered"
+    elif fmean(shares) < 1:
+        yield f"{templates.WITH}, it placed {fmean(shares):.1%} of the pods: see kubectl numakin doctor"
 
 
 def _intentions(plan: Plan, namespace: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -47,15 +47,25 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """What an extender knows of some pods. share: how many of them numakin has placed; locality: how much of their
+    groups is inside one NUMA node, None where no group has two.
+    """
+
+    share: float
+    locality: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared, and how. group: of Deployments that have none. locality: of those that opted in, as it is when
+    """What is compared, and how. group: of Deployments that have none. placed: of pods by their uids, as it is when
     called; None where it is not known.
     """
 
     deployments: Sequence[Deployment]
     group: str
     load: Load
-    locality: Callable[[], float | None]
+    placed: Callable[[Collection[str]], Placed | None]
     rounds: int
     seed: int
 
@@ -69,12 +79,15 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...
         pods = _rolled_out(plan, way)
         time.sleep(plan.load.settle_s)
         figures = plan.load.run()
-        local = plan.locality() if way.name == WITH else None
+        placed = plan.placed({pod["metadata"]["uid"] for pod in pods}) if way.name == WITH else None
         for deployment in plan.deployments:
             deployment.must_run(way.name)
         nodes = len({pod["spec"].get("nodeName") for pod in pods})
-        report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes")
-        return Run(way.name, figures, local, None)
+        said = f", {placed.share:.1%} of them placed by numakin" if placed else ""
+        report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes{said}")
+        if placed is None:
+            return Run(way.name, figures, None, None)
+        return Run(way.name, figures, placed.locality, None, placed.share)
 
     with undone(partial(_restore_aloud, plan.deployments, report)):
         for deployment in plan.deployments:

@@ -29,7 +29,7 @@ class OneDeployment:
         self.done.append(way)
 
     def rolled_out(self, way: str) -> list[dict[str, object]]:
-        return [{"spec": {"nodeName": "node-1"}}]
+        return [{"metadata": {"uid": "web-1"}, "spec": {"nodeName": "node-1"}}]
 
     def must_run(self, way: str) -> None: ...
 
@@ -54,7 +54,7 @@ def test_who_reads_no_longer_finds_all_restored(gone, monkeypatch):
 
     load = Load(["true"], lambda _: Figures(1.0, None), 0, 60)
     with pytest.raises(type(gone)):
-        measuring.measure(Plan(cast("Any", [web]), "shop", load, lambda: None, 6, 1), report)
+        measuring.measure(Plan(cast("Any", [web]), "shop", load, lambda _uids: None, 6, 1), report)
     assert web.done[-1] == "restored"
 
 
