@@ -49,8 +49,8 @@ def annotations_of(deployment: Manifest) -> dict[str, str]:
 
 
 def group_of(deployment: Manifest) -> str | None:
-    """That its pods have by annotation."""
-    return annotations_of(deployment).get(GROUP)
+    """That its pods have by annotation, or some of their containers."""
+    return _group_in(annotations_of(deployment))
 
 
 def way_of(deployment: Manifest) -> str | None:
@@ -73,10 +73,10 @@ def changed(deployment: Manifest, way: str, group: str) -> Manifest:
     """The patch after which its pods run this way. deployment: after `begun`. group: for one that has none."""
     before = _undo(deployment)["annotations"]
     own = {key: text for key, text in before.items() if _of_numakin(key)}
-    if way == WITH:
-        own[GROUP] = own[GROUP] or group
-    else:
+    if way != WITH:
         own = dict.fromkeys(own)
+    elif _group_in(own) is None:
+        own[GROUP] = group
     return _template({**own, WAY: way})
 
 
@@ -112,6 +112,10 @@ def group_for(deployments: Mapping[str, Manifest]) -> str:
     """For those without a group: that of the first that has one, else the first's name."""
     groups = map(group_of, deployments.values())
     return next((group for group in groups if group), next(iter(deployments)))
+
+
+def _group_in(annotations: Mapping[str, str | None]) -> str | None:
+    return next((text for key, text in sorted(annotations.items()) if text and key.partition("/")[0] == GROUP), None)
 
 
 def _requirement(expression: Manifest) -> str:

@@ -14,7 +14,7 @@ from numakin.kubectl.comparing.templates import AGAIN, GROUP, WITH, WITHOUT
 from tests.numakin.kubectl.comparing.patches import patched
 
 KEYS = st.sampled_from([
-    GROUP, "cpus.numakin.io/container.web", "policy.numakin.io", "prometheus.io/scrape", "numakin.example/group",
+    GROUP, f"{GROUP}/container.web", "cpus.numakin.io/container.web", "policy.numakin.io", "prometheus.io/scrape", "numakin.example/group",
 ])  # fmt: skip
 ANNOTATIONS = st.none() | st.dictionaries(KEYS, st.text("ab", min_size=1, max_size=3), min_size=1)
 
@@ -60,6 +60,13 @@ def test_with_numakin_its_own_annotations_count():
 
 def test_without_a_group_of_its_own_it_gets_the_one_that_is_given():
     assert templates.annotations_of(running(deployment(None), WITH)) == {GROUP: "shop", templates.WAY: WITH}
+
+
+def test_a_group_of_one_container_alone_is_its_own_too():
+    """Else its other containers, as a mesh's, would be placed in the comparison alone."""
+    own = {f"{GROUP}/container.web": "mine"}
+    assert templates.annotations_of(running(deployment(own), WITH)) == own | {templates.WAY: WITH}
+    assert templates.group_for({"cart": deployment(None), "web": deployment(own)}) == "mine"
 
 
 def test_back_and_forth_it_has_its_own_annotations_again():
