@@ -90,7 +90,7 @@ class ReplicasToCome:
 
     def told(self, kind: str, rows: Iterable[ToldRow], gone: Iterable[str], now: float, *, whole: bool) -> None:
         """As `Changes` has them, of one kind of controllers."""
-        replicas = {(kind, row.name): row.replicas for row in rows}
+        replicas = {(kind, row.name): self._since_before((kind, row.name), row.replicas) for row in rows}
         for key, kept in replicas.items():
             before = self._told.get(key)
             if kept is not None and before is not None and _renewed(before, kept):
@@ -144,7 +144,7 @@ class ReplicasToCome:
             if (since := self.templates.replaced_since(workload)) is not None:
                 begun.append(since)
             else:
-                others = others or any(each.template for each in kept.values())
+                others = others or any(each.template and not each.paused for each in kept.values())
         if not (begun and others):
             return -math.inf
         return min(since for since in begun if max(begun) - since < FOLLOW_S) + FOLLOW_S
@@ -172,6 +172,11 @@ class ReplicasToCome:
         for uid, former in self._former.items():
             copied._remember(uid, former)
         return copied
+
+    def _since_before(self, key: _Key, kept: ToldReplicas | None) -> ToldReplicas | None:
+        """While it is paused its template is what it was: its pods are replaced once that ends."""
+        before = self._told.get(key)
+        return replace(kept, template=before.template) if kept and kept.paused and before else kept
 
     def _keep(self, key: _Key, replicas: ToldReplicas) -> None:
         self._told[key] = replicas

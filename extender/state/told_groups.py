@@ -69,7 +69,7 @@ class ToldReplicas:
     """What a controller keeps of one workload, NAMESPACE/KIND/NAME as `PodRow.workload` has it: so many pods of this
     group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes. ahead: how
     many of a newer template may come before those that they replace have left their room. template: another for each
-    that it has; empty: it replaces no pods as that changes.
+    that it has; empty: it replaces no pods as that changes. paused: nor does it now.
     """
 
     workload: str
@@ -81,6 +81,7 @@ class ToldReplicas:
     devices: Devices = ()
     ahead: int = 0
     template: str = ""
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

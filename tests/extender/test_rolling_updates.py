@@ -55,10 +55,17 @@ def there(rows: Sequence[PodRow], numa_node: int) -> list[Reservation]:
 
 
 def kept(
-    cluster: Cluster, name: str, count: int, ahead: int, template: str = "", pages: Mapping[int, int] = NO_PAGES
+    cluster: Cluster,
+    name: str,
+    count: int,
+    ahead: int,
+    template: str = "",
+    pages: Mapping[int, int] = NO_PAGES,
+    *,
+    paused: bool = False,
 ) -> None:
     workload, more = f"default/Deployment/{name}", {"ahead": ahead, "template": template}
-    replicas = ToldReplicas(workload, "default/shop", count, Demand(CPU, hugepages=pages), **more)
+    replicas = ToldReplicas(workload, "default/shop", count, Demand(CPU, hugepages=pages), paused=paused, **more)
     cluster.told(DEPLOYMENTS, Changes(rows=(ToldRow(f"default/{name}", replicas=replicas),)))
 
 
@@ -235,8 +242,25 @@ class TestTwoDeploymentsAreUpdatedOneAfterTheOther:
         kept(both, "db", 3, 2, OLD)
         assert not both._nodes.to_come.renews("default/shop")
 
-    def test_it_waits_for_none_that_replaces_no_pods(self, both: Cluster):
-        kept(both, "db", 2, 2)
+    def test_one_that_was_changed_while_it_was_paused_is_updated_once_that_ends(self, both: Cluster, clock: Clock):
+        """As where several of its fields are changed one after the other, to be rolled out at once."""
+        for template in (OLD, NEW):
+            kept(both, "db", 2, 2, template, paused=True)
+        assert not both._nodes.to_come.renews("default/shop")
+        kept(both, "web", 4, 3, NEW)
+        clock.now += FOLLOW_S / 2
+        kept(both, "db", 2, 2, NEW)
+        assert came(both, *replicas("web", NEW, 3)) == {("b", "0")}
+        assert came(both, *replicas("db", NEW, 2)) == {("b", "0")}
+
+    def test_one_that_is_paused_and_resumed_replaces_no_more_than_before(self, both: Cluster):
+        for paused in (True, False):
+            kept(both, "db", 2, 2, OLD, paused=paused)
+        assert not both._nodes.to_come.renews("default/shop")
+
+    @pytest.mark.parametrize("more", [{}, {"template": NEW, "paused": True}], ids=["never", "paused"])
+    def test_it_waits_for_none_that_replaces_no_pods(self, both: Cluster, more):
+        kept(both, "db", 2, 2, **more)
         kept(both, "web", 4, 3, NEW)
         (first,) = replicas("web", NEW, 1)
         both.apply_pods(Changes(rows=(first,)))

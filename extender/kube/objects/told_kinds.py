@@ -55,7 +55,7 @@ def no_sizes(_told: _ToldObject) -> Sizes:
 class ToldKind:
     """kind: as `told_groups` names it. sizes: what an object says. keeps: the kind of the workload whose replicas it
     keeps, empty: none; replicas: how many, and ahead: of another template, before those that they replace have ended.
-    renews: whether it replaces them as its template changes.
+    renews: whether it replaces them as its template changes, be it once it is paused no more.
     """
 
     kind: str
@@ -111,7 +111,7 @@ class ToldKind:
         anywhere = not (pod.own_terms or told.spec.volume_claim_templates)
         workload = f"{metadata.namespace}/{kind}/{name}"
         made_of = f"{crc32(told.spec.template):08x}" if self.renews(told) else ""
-        said = pod.terms, pod.devices, min(count, self.ahead(told)), made_of
+        said = pod.terms, pod.devices, min(count, self.ahead(told)), made_of, bool(told.spec.paused)
         return ToldReplicas(workload, opt_in.group, count, demand, anywhere, *said)
 
 
@@ -264,8 +264,8 @@ def _part(of: int | str | None, replicas: int, rounded: Callable[[float], int]) 
     return rounded(replicas * (int(percent) if percent.isascii() and percent.isdigit() else USUAL_PERCENT) / 100)
 
 
-def _rolls(told: _ToldObject) -> bool:
-    return not told.spec.paused
+def _rolls(_told: _ToldObject) -> bool:
+    return True
 
 
 def _rolls_all(told: _ToldObject) -> bool:

@@ -99,8 +99,6 @@ def test_a_controller_that_replaces_pods_tells_each_template_from_others(kind: s
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        (told_groups.DEPLOYMENTS, {"paused": True}),
-        (told_groups.ROLLOUTS, {"paused": True}),
         (told_groups.STATEFUL_SETS, {"updateStrategy": {"type": "OnDelete"}}),
         (told_groups.STATEFUL_SETS, {"updateStrategy": {"rollingUpdate": {"partition": 2}}}),
         (told_groups.JOBS, {}),
@@ -108,6 +106,14 @@ def test_a_controller_that_replaces_pods_tells_each_template_from_others(kind: s
 )
 def test_one_that_does_not_replace_all_of_them_tells_none(kind, more):
     assert read(kind, {"replicas": 5, "parallelism": 5, "template": TEMPLATE, **more}).replicas.template == ""
+
+
+@pytest.mark.parametrize("kind", [told_groups.DEPLOYMENTS, told_groups.ROLLOUTS])
+def test_one_that_is_paused_says_so(kind: str):
+    paused, other = (read(kind, {"template": TEMPLATE, "paused": value}).replicas for value in (True, False))
+    assert paused is not None
+    assert other is not None
+    assert (paused, other.paused) == (replace(other, paused=True), False)
 
 
 @pytest.mark.parametrize(
