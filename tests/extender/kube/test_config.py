@@ -102,12 +102,20 @@ def authority(tmp_path: Path) -> Authority:
     return Authority(tmp_path / "authority")
 
 
+NAMES = ("DNS:kubernetes.default.svc", "IP:127.0.0.1")
+
+
 @pytest.fixture
-def secured(tmp_path: Path, authority: Authority) -> Iterator[ApiServer]:
-    mount = Mount(tmp_path / "apiserver", authority.issue("DNS:kubernetes.default.svc", "IP:127.0.0.1"))
+def serving(tmp_path: Path, authority: Authority) -> ssl.SSLContext:
+    mount = Mount(tmp_path / "apiserver", authority.issue(*NAMES))
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(mount.cert, mount.key)
-    with ApiServer(tls=tls) as running:
+    return tls
+
+
+@pytest.fixture
+def secured(serving: ssl.SSLContext) -> Iterator[ApiServer]:
+    with ApiServer(tls=serving) as running:
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
         running.grant("system:serviceaccount:numakin:numakin-extender", rules)
         yield running
@@ -151,6 +159,16 @@ class TestInAPod:
         with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
             account.connect().get("/api/v1/pods")
         assert not account.server.asked
+
+    def test_a_renewed_authority_is_believed_from_the_next_connection_on(self, account, serving, tmp_path):
+        """As where a cluster gets another CA, which the kubelet brings to pods that run."""
+        api, other = account.connect(), Authority(tmp_path / "other")
+        mount = Mount(tmp_path / "renewed", other.issue(*NAMES))
+        serving.load_cert_chain(mount.cert, mount.key)
+        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+            api.get("/api/v1/pods")
+        (account.folder / "ca.crt").write_bytes(other.ca.read_bytes())
+        assert api.get("/api/v1/pods").json()["kind"] == "PodList"
 
     def test_a_renewed_token_is_shown_from_the_next_minute_on(self, account, monkeypatch):
         api = account.connect()
