@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +87,8 @@ class Release:
         version = manifest["apiVersion"]
         if self.minor < 21:
             version = _BEFORE_1_21.get(manifest["kind"], version)
-        return {**manifest, "apiVersion": version}
+        known = {**manifest, "apiVersion": version}
+        return _without_sleep(known) if self.minor < 30 and manifest["kind"] == "Deployment" else known
 
     def scheduler_config(self, config: dict[str, Any]) -> dict[str, Any]:
         """The KubeSchedulerConfiguration as this kube-scheduler reads it; what we use of v1 is the same in v1beta1."""
@@ -98,6 +100,15 @@ class Release:
         address = f"127.0.0.1:{free_port()}"
         served = {"healthzBindAddress": address, "metricsBindAddress": address}
         return {**config, "apiVersion": "kubescheduler.config.k8s.io/v1beta1", **served}
+
+
+def _without_sleep(deployment: dict[str, Any]) -> dict[str, Any]:
+    """Older ones do not know it, and refuse what is left: something to be done before a stop that is nothing."""
+    made = copy.deepcopy(deployment)
+    for container in made["spec"]["template"]["spec"]["containers"]:
+        if "sleep" in container.get("lifecycle", {}).get("preStop", {}):
+            del container["lifecycle"]
+    return made
 
 
 SCHEDULING_GROUPS = "scheduling.k8s.io/v1alpha2"

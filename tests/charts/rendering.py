@@ -88,7 +88,8 @@ def helm() -> str:
 def _merged(before: Any, changes: Any) -> Any:
     if not (isinstance(before, dict) and isinstance(changes, Mapping)):
         return changes
-    return {**before, **{key: _merged(before.get(key), value) for key, value in changes.items()}}
+    merged = {**before, **{key: _merged(before.get(key), value) for key, value in changes.items()}}
+    return {key: value for key, value in merged.items() if value is not None}
 
 
 def _parts(text: str) -> list[tuple[str, str]]:

@@ -89,7 +89,7 @@ def test_each_value_sets_what_it_says(render):
     changes = {
         "image": {"registry": "r.example/a/", "tag": "1.2.3", "pullPolicy": "Always", "pullSecrets": [{"name": "s"}]},
         "extender": {"replicas": 3, "extraArgs": ["--hold=60"], "resources": {"limits": {"memory": "4Gi"}}, "priorityClassName": "p",
-                     "nodeSelector": {"a": "b"}, "tolerations": [{"key": "x", "operator": "Exists"}]},
+                     "nodeSelector": {"kubernetes.io/os": None, "a": "b"}, "tolerations": [{"key": "x", "operator": "Exists"}]},
         "enforcer": {"extraArgs": ["--reserved-cpus=0-3", "--memory-tiers=2"], "priorityClassName": "q", "tolerations": []},
         "networkPolicy": {"enabled": False},
         "crd": {"install": False},

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.thorough
 
 NODES = {"node-0": "epyc-7763-nps2", "node-1": "epyc-7763-nps2"}
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,services,deployments,daemonsets,networkpolicies,poddisruptionbudgets"
+NEWER = ("kubeVersion:", "maxSurge:", "unhealthyPodEvictionPolicy:", "lifecycle:", "preStop:", "sleep:", "seconds:")
 POD = f"/api/v1/namespaces/{NAMESPACE}/pods/numakin-test"
 GROUP = {"apiVersion": "numakin.io/v1alpha1", "kind": "AffinityGroup", "metadata": {"name": "shop"}, "spec": {}}
 
@@ -49,7 +50,7 @@ class Helm:
         budget = self.cluster.plane.release.known({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1"})
         for path in (self.chart / "Chart.yaml", *self.chart.glob("templates/*.yaml")):
             lines = path.read_text().splitlines()
-            kept = [line for line in lines if not line.strip().startswith(("kubeVersion:", "maxSurge:"))]
+            kept = [line for line in lines if not line.strip().startswith(NEWER)]
             path.write_text(
                 "\n".join(kept).replace("apiVersion: policy/v1", f"apiVersion: {budget['apiVersion']}") + "\n"
             )

@@ -16,6 +16,8 @@ from enforcer.report.stream import LONGEST_WAIT_S
 from enforcer.settings.config import MOST_REPLICAS
 from enforcer.settings.options import configured, run_options
 from extender.config import load
+from extender.reports.server import STOP_SECONDS
+from extender.serving.application import DRAIN_S
 from tests.manifests import foreign
 from tests.manifests.pods import ASKED, TOLD, arguments, pod_specs
 from tests.manifests.rendered import BEFORE_1_30, MANIFESTS, WHOLE, files, one, rendered
@@ -213,8 +215,23 @@ def test_one_enforcer_per_node_at_all_times(objects):
     assert strategy == {"maxSurge": 0, "maxUnavailable": 1}
 
 
-def test_draining_the_extenders_node_is_never_blocked(objects):
-    assert one(objects, "PodDisruptionBudget", "numakin-extender")["spec"]["maxUnavailable"] == 1
+def test_draining_the_extenders_node_is_never_blocked():
+    """Though no replica gets ready."""
+    budget = one(files(), "PodDisruptionBudget", "numakin-extender")["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+
+
+def test_all_pods_come_onto_nodes_whose_system_they_are_for(objects):
+    """The Windows nodes of some clusters have no taint."""
+    assert [spec["nodeSelector"]["kubernetes.io/os"] for spec in pod_specs(objects)] == ["linux", "linux"]
+
+
+def test_the_extender_serves_on_while_the_cluster_hears_that_it_ends():
+    """Within what the kubelet grants for it and for the requests under way."""
+    spec = one(files(), "Deployment", "numakin-extender")["spec"]["template"]["spec"]
+    slept = spec["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert slept > 1
+    assert slept + DRAIN_S + STOP_SECONDS < spec.get("terminationGracePeriodSeconds", 30)
 
 
 def test_the_trial_runs_on_labelled_nodes_alone():
