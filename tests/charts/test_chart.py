@@ -79,6 +79,22 @@ def test_strict_and_bypass_and_monitoring_go_together(render, tmp_path):
     assert {json.loads(text)["uid"] for text in boards.values()} == {"numakin-overview", "numakin-nodes"}
 
 
+@WAYS
+def test_a_prometheus_that_takes_labelled_objects_alone_finds_its_own(render):
+    ours = named(render({"monitoring": {"enabled": True, "labels": {"release": "prometheus"}}}))
+    for kind in ("PodMonitor", "PrometheusRule"):
+        assert ours[kind, "numakin"]["metadata"]["labels"] == {"release": "prometheus"}
+
+
+def test_what_kube_scheduler_is_to_be_told_where_it_is_installed_elsewhere():
+    """All that names the Service in its configuration."""
+    config = (MANIFESTS.parent / "scheduler-config/kube-scheduler-config.yaml").read_text()
+    named = set(re.findall(r"^[ -]*(\w+): \S*numakin-extender\.numakin\.svc", config, re.MULTILINE))
+    notes = (CHART / "templates/NOTES.txt").read_text()
+    assert {name for name in named if name not in notes} == set()
+    assert named
+
+
 def container(objects: dict[tuple[str, str], dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
     result: dict[str, Any] = objects[kind, name]["spec"]["template"]["spec"]["containers"][0]
     return result
@@ -90,7 +106,8 @@ def test_each_value_sets_what_it_says(render):
         "image": {"registry": "r.example/a/", "tag": "1.2.3", "pullPolicy": "Always", "pullSecrets": [{"name": "s"}]},
         "extender": {"replicas": 3, "extraArgs": ["--hold=60"], "resources": {"limits": {"memory": "4Gi"}}, "priorityClassName": "p",
                      "nodeSelector": {"kubernetes.io/os": None, "a": "b"}, "tolerations": [{"key": "x", "operator": "Exists"}]},
-        "enforcer": {"extraArgs": ["--reserved-cpus=0-3", "--memory-tiers=2"], "priorityClassName": "q", "tolerations": []},
+        "enforcer": {"extraArgs": ["--reserved-cpus=0-3", "--memory-tiers=2"], "priorityClassName": "q", "tolerations": [],
+                     "maxUnavailable": "5%"},
         "networkPolicy": {"enabled": False},
         "crd": {"install": False},
     }  # fmt: skip
@@ -109,6 +126,8 @@ def test_each_value_sets_what_it_says(render):
     assert ours["Deployment", "numakin-extender"]["spec"]["replicas"] == 3
     assert enforcer["containers"][0]["args"][-2:] == ["--reserved-cpus=0-3", "--memory-tiers=2"]
     assert "tolerations" not in enforcer
+    updates = ours["DaemonSet", "numakin-enforcer"]["spec"]["updateStrategy"]["rollingUpdate"]
+    assert updates == {"maxSurge": 0, "maxUnavailable": "5%"}
     assert {kind for kind, _ in ours} & {"NetworkPolicy", "CustomResourceDefinition", "PodMonitor"} == set()
 
 
@@ -140,6 +159,7 @@ WRONG = {
     "a registry without its slash": {"image": {"registry": "r.example"}},
     "an argument that is no option": {"extender": {"extraArgs": ["hold=60"]}},
     "a profile that is none": {"enforcer": {"seccompProfile": {"type": "localhost"}}},
+    "none at a time": {"enforcer": {"maxUnavailable": "0%"}},
     "a section that is none": {"agent": {}},
     "a section without settings": {"extender": None},
     "no number of replicas": {"extender": {"replicas": None}},
