@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from heapq import nsmallest
 from threading import Lock
 
 from extender.picture import Figures
@@ -11,6 +12,9 @@ from extender.scoring.node_table import NodeState
 from extender.views.group_sums import GroupSums, MemberSum
 from extender.views.readout import Gauge
 from numakin.placement.model.topology import Machine
+
+MOST_GROUPS = 2_000
+"""Series of each gauge: groups are named by who creates pods, and by who takes an enforcer over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class NumaNodeSize:
 
 
 class GroupGauges:
-    """A series for each group of at least two members. read: the figures of now. Thread-safe."""
+    """A series for each of the largest groups of at least two members. read: the figures of now. Thread-safe."""
 
     def __init__(self, read: Callable[[], Figures]) -> None:
         self._read, self._lock = read, Lock()
@@ -46,7 +50,15 @@ class GroupGauges:
         with self._lock:
             sums = self._sums.read(figures.nodes, figures.groups)
             largest = self._largest(figures.nodes)
-        groups = {group: members for group, members in sorted(sums.items()) if members.count > 1}
+        all_groups = {group: members for group, members in sums.items() if members.count > 1}
+        largest_first = nsmallest(MOST_GROUPS, all_groups, key=lambda group: (-all_groups[group].count, group))
+        groups = {group: all_groups[group] for group in sorted(largest_first)}
+        yield (
+            "numakin_extender_groups",
+            f"Groups of at least two members; the {MOST_GROUPS:,} largest have series of their own.",
+            "",
+            {"": float(len(all_groups))},
+        )
         yield (
             "numakin_extender_group_locality_ratio",
             "Share of a group's pairs of members that are on one NUMA node.",

@@ -13,6 +13,7 @@ from extender.state.groups import locality
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes
+from extender.views import group_metrics
 from extender.views.group_metrics import GroupGauges, NumaNodeSize, possible
 from extender.views.group_sums import MemberSum
 from extender.views.readout import members
@@ -118,3 +119,14 @@ def test_a_group_that_was_found_counts_the_members_of_all_its_workloads() -> Non
     assert shown(gauges) == {"default/auto-1": pytest.approx(1 / 3)}
     cluster.apply_nodes(Changes(gone=("n1",)))
     assert shown(gauges) == {}
+
+
+def test_the_largest_groups_have_series_and_all_are_counted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that whoever names groups can't fill Prometheus with them."""
+    monkeypatch.setattr(group_metrics, "MOST_GROUPS", 2)
+    sizes = {"default/large": 3, "default/b": 2, "default/a": 2, "default/alone": 1}
+    members = [(f"{name}-{at}", name) for name, size in sizes.items() for at in range(size)]
+    report(cluster, "n1", 1, tuple(Reservation(uid, uid, name, NumaSet.of([0]), demand(1)) for uid, name in members))
+    gauges = GroupGauges(cluster.figures)
+    assert {*shown(gauges)} == {"default/large", "default/a"}
+    assert next(values for name, _, _, values in gauges() if name == "numakin_extender_groups") == {"": 3.0}
