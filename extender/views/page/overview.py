@@ -55,7 +55,8 @@ class Overview:
         scene = self._scenes.current()
         with self._lock:
             if scene is not self._scene:
-                self._take_in(scene)
+                with self._scenes.counted():
+                    self._take_in(scene)
             if not self._oldest < version <= self._version:
                 version = 0
             return {

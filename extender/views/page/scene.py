@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -24,7 +25,7 @@ FRESH_S = 1.0
 """Seconds for which a scene serves at least."""
 
 SHARE = 0.1
-"""Of the time that making scenes may take while a page is open."""
+"""Of the time that making scenes, and the overview of each, may take while a page is open."""
 
 
 class Reach(StrEnum):
@@ -149,14 +150,21 @@ class Scenes:
         self._cluster, self._clock = cluster, clock
         self._lock = Lock()
         self._scene: Scene | None = None
-        self._until = 0.0
+        self._began = self._took = 0.0
 
     def current(self) -> Scene:
         with self._lock:
             began = self._clock()
-            if self._scene is None or began >= self._until:
+            if self._scene is None or began >= self._began + max(FRESH_S, self._took / SHARE):
                 self._scene = Scene(self._cluster.picture(), self._cluster.known, self._cluster.clock())
                 _ = self._scene.lines
-                took = self._clock() - began
-                self._until = began + max(FRESH_S, took / SHARE)
+                self._began, self._took = began, self._clock() - began
             return self._scene
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done once with each scene takes its time too."""
+        began = self._clock()
+        yield
+        with self._lock:
+            self._took += self._clock() - began

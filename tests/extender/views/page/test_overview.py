@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from extender.cluster import Cluster
+from extender.scoring.node_table import NodeState
 from extender.state.enforcer_health import EnforcerHealths
 from extender.views.page.overview import Overview
-from extender.views.page.scene import FRESH_S, Scenes
+from extender.views.page.scene import FRESH_S, SHARE, Scenes
 from tests.clock import Clock
 from tests.extender.running import reservation
 from tests.extender.told import tell
@@ -32,6 +33,24 @@ def test_a_version_of_its_own_gets_what_came_after() -> None:
     changes = overview.since(version)
     assert not changes["whole"]
     assert [row["name"] for row in changes["nodes"]] == ["b"]
+
+
+def test_what_the_overview_of_a_scene_takes_counts_with_it() -> None:
+    """Else an open page would take several times its share: the overview of a scene takes longer than the scene."""
+    cluster, clock, took = Cluster(), Clock(), 0.4
+
+    def slow(_state: NodeState) -> bool:
+        clock.now += took
+        return True
+
+    overview = Overview(Scenes(cluster, clock), slow, EnforcerHealths())
+    tell(cluster, "a")
+    version = overview.since(0)["version"]
+    tell(cluster, "b")
+    clock.now += took / SHARE - took - 0.1
+    assert overview.since(version)["version"] == version
+    clock.now += 0.2
+    assert overview.since(version)["version"] > version
 
 
 def _seen(*nodes: str) -> Overview:
