@@ -54,10 +54,14 @@ def run(given: argparse.Namespace, session: Session) -> int:
             raise CommandError(f"no enforcer has reported node {missing[0]}; known: {some(sorted(known))}")
         nodes = [node for node in nodes if node["node"] in given.node]
     answer = {"nodes": nodes, "groups": groups}
-    show(
-        answer, given.output, lambda: _rendered(nodes, _places(groups), wide=given.output == "wide" or bool(given.node))
-    )
+    wide = given.output == "wide" or bool(given.node)
+    show(answer, given.output, lambda: _rendered(nodes, _members(groups), _places(groups), wide=wide))
     return 0
+
+
+def _members(groups: list[dict[str, Any]]) -> Counter[str]:
+    """Pods by node."""
+    return Counter(node for group in groups for node, _ in by_pod(group["members"]).values())
 
 
 def _places(groups: list[dict[str, Any]]) -> Places:
@@ -77,13 +81,10 @@ def numbers(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _rendered(nodes: list[dict[str, Any]], places: Places, *, wide: bool) -> Iterator[Any]:
+def _rendered(nodes: list[dict[str, Any]], members: Counter[str], places: Places, *, wide: bool) -> Iterator[Any]:
     if not nodes:
         yield "no enforcer has reported a node yet: see kubectl numakin doctor"
         return
-    members: Counter[str] = Counter()
-    for (name, _), there in places.items():
-        members[name] += there.total()
     ranked = sorted(nodes, key=lambda node: (-members[node["node"]], node["node"]))
     shown = ranked if wide else ranked[:SHOWN_NODES]
     rows = table("node", "numa", "cpus", "requested", "memory", "requested ", "members by group", right=("numa",))
@@ -122,10 +123,11 @@ def _sums(nodes: list[dict[str, Any]], members: Counter[str]) -> str:
 
 
 def _name(node: dict[str, Any]) -> Text:
+    """One that is not registered does not count as live, however lately its enforcer has reported."""
+    if not node["registered"] and node["connected"]:
+        return Text(f"{node['node']} (not registered with its runtime)", style="red")
     if not node["live"]:
         return Text(f"{node['node']} (silent for {node['age_seconds']:.0f} s)", style="red")
-    if not node["registered"]:
-        return Text(f"{node['node']} (not registered with its runtime)", style="red")
     return Text(node["node"], style="bold")
 
 

@@ -57,9 +57,15 @@ def _sums(groups: list[dict[str, Any]]) -> str:
     """How many there are, and of how many groups some pods are apart."""
     nodes = {member["node"] for group in groups for member in group["members"]}
     pods = sum(len(by_pod(group["members"])) for group in groups)
-    apart = sum(group["locality"] is not None and group["locality"] < 1 for group in groups)
+    apart = sum(_is_apart(group) for group in groups)
     parts = f"{apart} of them not wholly on one NUMA node" if apart else "each on one NUMA node"
     return f"{many(pods, 'pod')} in {many(len(groups), 'group')} on {many(len(nodes), 'node')}, {parts}"
+
+
+def _is_apart(group: dict[str, Any]) -> bool:
+    """A group of one pod has no locality, and may be over several NUMA nodes."""
+    pods = by_pod(group["members"]).values()
+    return len({(node, numa_node) for node, numa_nodes in pods for numa_node in numa_nodes}) > 1
 
 
 def _places(pods: Iterable[tuple[str, NumaSet]]) -> str:

@@ -117,6 +117,25 @@ def test_the_map_marks_what_is_hot_and_counts_it(tmp_path):
     assert any(line.split()[:2] == ["1", "hot"] for line in lines)
 
 
+def test_a_pod_over_several_numa_nodes_is_one_member_and_not_on_one(tmp_path):
+    with running(tmp_path) as single:
+        single.enforcer("n1").report(machine(), reservation("a", "0-1"))
+        until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
+        at = f"--extender=http://{single.web_address}"
+        seen, groups = ask("map", at), ask("groups", "-A", at)
+    assert seen.lines[0].endswith(", 1 member")
+    assert groups.lines[0] == "1 pod in 1 group on 1 node, 1 of them not wholly on one NUMA node"
+
+
+def test_the_map_tells_an_enforcer_without_its_runtime_from_one_that_is_silent(tmp_path):
+    with running(tmp_path) as single:
+        single.enforcer("n1").report(machine(), registered=False)
+        until(lambda: single.get("/api/v1/nodes")["nodes"], "the node is known")
+        lines = ask("map", f"--extender=http://{single.web_address}").lines
+    assert lines[0].endswith("1 node without a working enforcer")
+    assert any(line.startswith("n1 (not registered with its runtime) ") for line in lines)
+
+
 def test_one_node_can_be_picked(at):
     nodes = ask("map", "--node", "node-2", at, "-o", "json").json["nodes"]
     assert [node["node"] for node in nodes] == ["node-2"]
