@@ -19,8 +19,8 @@ def table(result: Result, *, millis: bool) -> Table:
     """A row for each way; without the columns of what was never measured. millis: the unit of latencies, else yours."""
     rows = [summary(result.rounds, way) for way in result.design.ways]
     columns = {
-        "THROUGHPUT/S": [f"{row.throughput:,.0f}" for row in rows],
-        "P99 MS" if millis else "P99": [_number(row.latency) for row in rows],
+        "THROUGHPUT/S": [number(row.throughput) for row in rows],
+        "P99 MS" if millis else "P99": [number(row.latency) for row in rows],
         "LOCAL": [_share(row.local) for row in rows],
         "REMOTE PAGES": [_share(row.remote_pages) for row in rows],
     }
@@ -42,7 +42,12 @@ def conclusions(result: Result) -> Iterator[str]:
         yield f"{pairs} rounds are too few to conclude anything: {FEWEST_PAIRS} at least"
         return
     for control in result.controls:
-        if control.noisy:
+        if control.ratio is None and any(each.ratio for each in result.compared if each.figure == control.figure):
+            yield (
+                f"nothing can be concluded of {FIGURES[control.figure]}: {control.ours}, the control, did not have it "
+                "in every run"
+            )
+        elif control.noisy:
             yield (
                 f"nothing can be concluded of {FIGURES[control.figure]}: {control.ours} differs from "
                 f"{control.theirs}, which is the same, by {_times(control)}; something else changes more than what is "
@@ -83,7 +88,7 @@ def as_json(result: Result, about: dict[str, Any]) -> dict[str, Any]:
 def _concluded(comparison: Comparison) -> str:
     compared = f"{FIGURES[comparison.figure]}, {comparison.ours} / {comparison.theirs}"
     if comparison.ratio is None:
-        return f"{compared}: the client did not report it in every run"
+        return f"{compared}: it was not reported, or 0, in some run"
     if not comparison.ratio.differs:
         return f"{compared}: no difference can be distinguished from noise: {_times(comparison)}"
     better = (comparison.ratio.value > 1) == (comparison.figure == "throughput")
@@ -95,8 +100,11 @@ def _times(comparison: Comparison) -> str:
     return f"x {comparison.ratio.value:.3f} ({comparison.ratio.low:.3f} to {comparison.ratio.high:.3f})"
 
 
-def _number(value: float | None) -> str:
-    return NOT_MEASURED if value is None else f"{value:.2f}"
+def number(value: float | None) -> str:
+    """Of any size: rates and latencies are in units of the user's own."""
+    if value is None:
+        return NOT_MEASURED
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.2f}" if value >= 1 else f"{value:.3g}"
 
 
 def _share(value: float | None) -> str:

@@ -61,12 +61,12 @@ class Result:
 
     @property
     def conclusive(self) -> bool:
-        """Whether any difference is significant, of a figure whose control does not differ from itself."""
-        noisy = {control.figure for control in self.controls if control.noisy}
+        """Whether any difference is significant, of a figure whose control was measured and differs not from itself."""
+        controlled = {control.figure for control in self.controls if control.ratio is not None and not control.noisy}
         return any(
             comparison.ratio is not None and comparison.ratio.differs
             for comparison in self.compared
-            if comparison.figure not in noisy
+            if comparison.figure in controlled
         )
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from numakin.compare.options import SYSFS, whole
 from numakin.compare.options import add_options as add_comparison
+from numakin.compare.presentation import number
 from numakin.compare.workloads import PARSERS
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.comparing import command
@@ -285,8 +286,7 @@ def _rendered(answer: dict[str, Any], latency: str) -> Iterator[Any]:
     numbers = ("throughput/s", latency, "local", "remote pages")
     rows = table("way", *numbers, right=numbers)
     for way in answer["ways"]:
-        late = "-" if way["latency"] is None else f"{way['latency']:.2f}"
         shares = percent(way["local"]), percent(way["remote_pages"])
-        rows.add_row(way["arm"], f"{way['throughput']:,.0f}", late, *shares)
+        rows.add_row(way["arm"], number(way["throughput"]), number(way["latency"]), *shares)
     yield rows
     yield from answer["conclusions"]

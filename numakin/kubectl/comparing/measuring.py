@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from numakin.compare.presentation import number
 from numakin.compare.rounds import Round, complete, in_turn
 from numakin.compare.running import Run
 from numakin.compare.workloads import BadFigures, Figures
@@ -84,7 +85,7 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...
             deployment.must_run(way.name)
         nodes = len({pod["spec"].get("nodeName") for pod in pods})
         said = f", {placed.share:.1%} of them placed by numakin" if placed else ""
-        report(f"{way.name}: {figures.throughput:,.1f}/s; {len(pods)} pods on {nodes} nodes{said}")
+        report(f"{way.name}: {number(figures.throughput)}/s; {len(pods)} pods on {nodes} nodes{said}")
         if placed is None:
             return Run(way.name, figures, None, None)
         return Run(way.name, figures, placed.locality, None, placed.share)

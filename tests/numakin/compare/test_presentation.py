@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from numakin.compare.arms import ON_ONE_MACHINE
-from numakin.compare.presentation import as_json, conclusions, table
+from numakin.compare.arms import AGAIN, ON_ONE_MACHINE
+from numakin.compare.presentation import as_json, conclusions, number, table
 from numakin.compare.rounds import result
+from numakin.compare.workloads import Figures
 from tests.numakin.compare.made_up import made_up
 
 
@@ -54,6 +56,28 @@ def test_it_says_how_sure_all_intervals_are_at_once():
 def test_a_unit_of_your_own_is_not_called_milliseconds(millis, title):
     made = table(result(made_up(110.0), ON_ONE_MACHINE), millis=millis)
     assert [column.header for column in made.columns] == ["WAY", "THROUGHPUT/S", title]
+
+
+def test_without_the_control_s_figure_nothing_is_concluded_of_it():
+    rounds = made_up(110.0)
+    rounds[3][AGAIN] = replace(rounds[3][AGAIN], figures=Figures(110.0, None))
+    outcome = result(rounds, ON_ONE_MACHINE)
+    said = [line for line in conclusions(outcome) if "p99 latency" in line]
+    assert said == [
+        "nothing can be concluded of p99 latency: unpinned again, the control, did not have it in every run"
+    ]
+    late = replace(outcome, compared=tuple(each for each in outcome.compared if each.figure == "latency"))
+    assert late.compared[0].ratio is not None
+    assert late.compared[0].ratio.differs
+    assert not late.conclusive
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "-"), (123456.7, "123,457"), (110.0, "110.00"), (0.45, "0.45"), (0.0042, "0.0042"), (0.0, "0")],
+)
+def test_a_figure_of_any_size_can_be_read(value, shown):
+    assert number(value) == shown
 
 
 def test_too_few_rounds_conclude_nothing():
