@@ -12,7 +12,7 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
-from numakin.kubectl.output import FORMATS, bytes_of, show, table
+from numakin.kubectl.output import FORMATS, bytes_of, show, some, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
 from numakin.terminal import console
@@ -45,11 +45,12 @@ def run(given: argparse.Namespace, session: Session) -> int:
         if not graph["edges"] and given.output not in ("json", "yaml"):
             print(_nothing(namespace, graph["edges_known"]))
             return 0
-        show(graph, given.output, lambda: [_table(graph, SHOWN if given.output == "table" else len(graph["edges"]))])
+        rows = SHOWN if given.output == "table" else len(graph["edges"])
+        show(graph, given.output, lambda: [_table(graph, rows, namespace)])
         return 0
     with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:
-            live.update(_table(_asked(session, namespace), out.height - 6), refresh=True)
+            live.update(_table(_asked(session, namespace), out.height - 6, namespace), refresh=True)
             time.sleep(EVERY_S)
 
 
@@ -71,7 +72,7 @@ def _nothing(namespace: str, known: int) -> str:
     return "no traffic between opted-in pods is known yet; kubectl numakin doctor says which nodes do not observe any"
 
 
-def _table(graph: dict[str, Any], rows: int) -> Table:
+def _table(graph: dict[str, Any], rows: int, namespace: str) -> Table:
     made = table("from", "to", "by", "bytes/s", "messages/s", "group", right=("bytes/s", "messages/s"))
     groups = {row["workload"]: row["group"] for row in graph["workloads"]}
     shown = graph["edges"][: max(1, rows)]
@@ -86,9 +87,10 @@ def _table(graph: dict[str, Any], rows: int) -> Table:
             f"{edge['messages_per_second']:,.0f}",
             shared,
         )
-    made.title = f"{len(shown)} pairs shown of {graph['edges_known']} known"
+    known = f"{len(graph['edges'])} of namespace {namespace}" if namespace else f"{graph['edges_known']} known"
+    made.title = f"{len(shown)} pairs shown of {known}"
     made.title_justify = "left"
-    relays = graph["relays"]
+    relays = [name for name in graph["relays"] if name.startswith(f"{namespace}/" if namespace else "")]
     if relays:
-        made.caption = f"relays, whose peers are hidden behind them: {', '.join(relays)}"
+        made.caption = f"relays, whose peers are hidden behind them: {some(relays)}"
     return made

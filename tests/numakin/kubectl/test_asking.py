@@ -187,14 +187,23 @@ def test_top_asks_for_its_namespace_and_takes_an_answer_about_all(words, asked, 
                 }
                 for name in ("big", "shop")
             ]
-            return Answer(200, json.dumps({"edges": rows, "workloads": [], "edges_known": 2, "relays": []}).encode())
+            relays = ["big/Deployment/proxy", "shop/Deployment/mesh"]
+            return Answer(
+                200, json.dumps({"edges": rows, "workloads": [], "edges_known": 2, "relays": relays}).encode()
+            )
 
-    given = parser().parse_args(["top", *words, "--extender", "http://older:1", "--once", "-o", "json"])
-    session = Session(given)
-    session.extender = Older()
-    assert top.run(given, session) == 0
-    shown = [edge["source"].partition("/")[0] for edge in json.loads(capsys.readouterr().out)["edges"]]
-    assert seen == [asked]
+    def told(*more: str) -> str:
+        given = parser().parse_args(["top", *words, "--extender", "http://older:1", "--once", *more])
+        session = Session(given)
+        session.extender = Older()
+        assert top.run(given, session) == 0
+        return capsys.readouterr().out
+
+    people, programs = told(), told("-o", "json")
+    assert ("big/" in people) == ("-A" in words), "nor a relay of another namespace"
+    assert ("1 pairs shown of 1 of namespace shop" if asked else "2 pairs shown of 2 known") in people
+    shown = [edge["source"].partition("/")[0] for edge in json.loads(programs)["edges"]]
+    assert seen == [asked, asked]
     assert shown == (["shop"] if asked else ["big", "shop"])
 
 
