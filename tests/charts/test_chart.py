@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
+from numakin.process.version import VERSION
 from tests.charts.rendering import CHART, by_hand, by_helm, run_helm, template, values
 from tests.manifests.rendered import MANIFESTS, one, rendered
 
@@ -224,6 +226,18 @@ def test_helm_says_what_is_wrong_with_a_value(case):
     done = template(*options)
     assert done.returncode == 1
     assert text in done.stderr
+
+
+@pytest.mark.parametrize(("enabled", "kinds"), [("true", {"Deployment", "DaemonSet"}), ("false", set())])
+def test_a_parent_chart_may_turn_it_on_and_off_as_is_the_custom(tmp_path: Path, enabled: str, kinds: set[str]):
+    shutil.copytree(CHART, tmp_path / "charts/numakin")
+    numakin = {"name": "numakin", "version": VERSION, "condition": "numakin.enabled"}
+    parent = {"apiVersion": "v2", "name": "parent", "version": "0.1.0", "dependencies": [numakin]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(parent))
+    done = run_helm("template", "p", str(tmp_path), "--kube-version=1.34.0", "--set", f"numakin.enabled={enabled}")
+    assert done.returncode == 0, done.stderr
+    made = {each["kind"] for each in yaml.safe_load_all(done.stdout) if each}
+    assert made & {"Deployment", "DaemonSet"} == kinds
 
 
 def test_texts_that_look_like_numbers_stay_texts():
