@@ -139,6 +139,9 @@ class Promises:
         view = self._nodes.view(step.node)
         if view is None or not self._takes(step.node, want.pod):
             return f"node {step.node} takes no new pods now"
+        promise = self._nodes.group_holds.promise_to(want.group)
+        if not self._nodes.takes_pods(step.node, {promise.place.node: 1} if promise is not None else {}):
+            return f"node {step.node} takes no more pods"
         kin = self._nodes.kins((step.node,), want).planned(*step.place).of(step.node)
         prediction = self._ledger.predicted(view.without_held((want.group,)), want, kin)
         if prediction is None or not prediction.fits or prediction.numa_nodes != NumaSet.of((step.numa_node,)):

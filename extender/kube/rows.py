@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from sys import intern
 from typing import Any, ClassVar, NamedTuple
 from zlib import crc32
@@ -28,14 +29,13 @@ from extender.state.pod_json import (
     workload_owner,
 )
 from extender.state.pod_terms import NO_POD_TERMS, PodTerms
-from extender.state.pods import ContainerRow, NodeRow, PodRow, ServiceRow
+from extender.state.pods import Allocatable, ContainerRow, NodeRow, PodRow, ServiceRow
 from numakin.placement.model.demand import quantity
 from numakin.placement.model.errors import BadQuantity, BadTerms
 from numakin.placement.model.node_terms import KEPT_OUT, NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE
 from numakin.placement.optin import katalyst
 from numakin.placement.optin.parsing import DOMAIN, opted_in
-from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions, mentions
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -328,13 +328,15 @@ def node_row(node: NodeObject, near: Sequence[str] = ()) -> NodeRow:
     )
 
 
-def _allocatable(resources: Mapping[str, str]) -> CpuAndMemory | None:
-    if not {"cpu", "memory"} <= resources.keys():
-        return None
+def _allocatable(resources: Mapping[str, str]) -> Allocatable:
+    return Allocatable(*(_amount(resources, *each) for each in (("cpu", 1000), ("memory", 1), ("pods", 1))))
+
+
+def _amount(resources: Mapping[str, str], name: str, times: int) -> float:
     try:
-        return int(quantity(resources["cpu"]) * 1000), int(quantity(resources["memory"]))
-    except BadQuantity:
-        return None
+        return int(quantity(resources[name]) * times)
+    except (KeyError, BadQuantity):
+        return inf
 
 
 def _as_given(containers: list[_ContainerSpec] | None, statuses: list[_ContainerStatus] | None) -> Sequence[Container]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from extender.state.admission import ANYWHERE, NodeSet
-from extender.state.columns.free_room import NumaPlace
+from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
 from numakin.placement.model.live_usage import Devices
-from numakin.placement.plan.problem import CpuAndMemory
 
 NODE_WORTH = 0.3
 """What two pods are worth to each other on a node, where on one NUMA node it is 1."""
+
+NONE: CpuMemoryPods = (0, 0, 0)
 
 
 class Pod(NamedTuple):
@@ -23,7 +24,7 @@ class Pod(NamedTuple):
 
     uid: str
     workload: str
-    asks: CpuAndMemory
+    asks: CpuMemoryPods
     where: NodeSet = ANYWHERE
     pages: tuple[tuple[int, int], ...] = ()
     devices: Devices = ()
@@ -42,7 +43,7 @@ class Coming:
 
     group: str
     pods: Sequence[Pod]
-    beyond: CpuAndMemory = (0, 0)
+    beyond: CpuMemoryPods = NONE
     here: Mapping[NumaPlace, int] = field(default_factory=dict)
     barred: frozenset[str] = frozenset()
     priority: int = 0
@@ -51,8 +52,8 @@ class Coming:
     apart_from: frozenset[str] = frozenset()
     beyond_devices: Devices = ()
     going: Mapping[NumaPlace, int] = field(default_factory=dict)
-    freed: Mapping[NumaPlace, CpuAndMemory] = field(default_factory=dict)
-    ahead: CpuAndMemory = (0, 0)
+    freed: Mapping[NumaPlace, CpuMemoryPods] = field(default_factory=dict)
+    ahead: CpuMemoryPods = NONE
 
     @property
     def begun(self) -> bool:
@@ -70,7 +71,7 @@ class Coming:
         return [*self.pods, *self.later]
 
     @property
-    def asks(self) -> CpuAndMemory:
+    def asks(self) -> CpuMemoryPods:
         return summed(self.all)
 
     @property
@@ -88,8 +89,8 @@ class Coming:
         return near / max(1, total**2)
 
 
-def summed(pods: Sequence[Pod]) -> CpuAndMemory:
-    return sum(pod.asks[0] for pod in pods), sum(pod.asks[1] for pod in pods)
+def summed(pods: Sequence[Pod]) -> CpuMemoryPods:
+    return sum(pod.asks[0] for pod in pods), sum(pod.asks[1] for pod in pods), len(pods)
 
 
 def pairs(counts: Iterable[int]) -> int:

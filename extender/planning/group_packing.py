@@ -15,14 +15,13 @@ from itertools import chain
 
 import numpy as np
 
-from extender.planning.coming import Coming, Pod, pairs, summed
+from extender.planning.coming import NONE, Coming, Pod, pairs, summed
 from extender.planning.group_plan import Vacancy
 from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.arrays import Bools, Floats
-from extender.state.columns.free_room import FreeRoom, NumaPlace
+from extender.state.columns.free_room import CpuMemoryPods, FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomain, NodeDomains
 from numakin.placement.model.live_usage import Devices
-from numakin.placement.plan.problem import CpuAndMemory
 
 LEAST = 1
 """Millicores that a NUMA node has free for a pod that asks for none: those without any take no pod."""
@@ -31,8 +30,6 @@ NODES_TRIED = 8
 """Nodes on which a group that no NUMA node holds is tried, pod by pod: sums may fit where the pods do not."""
 
 EVERYWHERE: Bools | None = None
-
-NONE: CpuAndMemory = (0, 0)
 
 Pulls = Mapping[str, Mapping[str, float]]
 """What two workloads exchange, by both."""
@@ -92,7 +89,7 @@ class GroupPacking:
         self._areas, self._pulls, self._slots, self._before = given.areas, given.pulls, given.slots, given.before
         rooms = given.rooms
         self._within: Bools | None = None
-        self._cpu, self._memory = rooms.cpu.reshape(-1), rooms.memory.reshape(-1)
+        self._cpu, self._memory, self._pods = rooms.cpu.reshape(-1), rooms.memory.reshape(-1), rooms.left[2]
         self._pages = {size: free.reshape(-1) for size, free in rooms.pages.items()}
         self._devices = rooms.devices if coming.led else {}
         self._places: dict[str, NumaPlace] = {}
@@ -100,7 +97,7 @@ class GroupPacking:
         self._bound = any(pod.where is not ANYWHERE for pod in coming.all)
         self._later = frozenset(pod.uid for pod in coming.later)
         self._ahead = NONE
-        self._freed = np.zeros((2, len(self._cpu)))
+        self._freed = np.zeros((3, len(self._cpu)))
         for place, room in coming.freed.items():
             if (at := self._position(place)) is not None:
                 self._freed[:, at] = room
@@ -152,7 +149,7 @@ class GroupPacking:
         home = next((home for home in homes if home is not None), None)
         return self._take(left, home) if home is not None else self._beside(left, Counter(self._coming.going))
 
-    def _old_home(self, pods: Sequence[Pod], ahead: CpuAndMemory) -> int | None:
+    def _old_home(self, pods: Sequence[Pod], ahead: CpuMemoryPods) -> int | None:
         """The NUMA node that holds them all, of those that they come to again first. ahead: what of them has to have
         room before the others have left theirs.
         """
@@ -226,9 +223,8 @@ class GroupPacking:
 
     def _roomy(self, left: Sequence[Pod]) -> Bools:
         """The nodes that have room for all, as far as sums tell."""
-        cpu, memory = self._with_beyond(left)
-        free, holds = self._rooms.of_nodes * self._open_to_any(left)
-        roomy: Bools = (free >= cpu) & (holds >= memory)
+        asks = np.array(self._with_beyond(left))[:, None]
+        roomy: Bools = (self._rooms.of_nodes >= asks).all(axis=0) & self._open_to_any(left)
         return roomy
 
     def _holding(self, left: Sequence[Pod]) -> list[Bools]:
@@ -237,12 +233,12 @@ class GroupPacking:
         """
         if not left or not self._areas.domains.of_node:
             return []
-        cpu, memory = self._with_beyond(left)
-        free, holds = self._rooms.of_nodes * self._open_to_any(left)
+        asks, open_ = self._with_beyond(left), self._open_to_any(left)
+        free = np.where(open_, self._rooms.of_nodes, 0.0)
         roomy = [
-            (domain[0], _fewest(free[there], cpu), float(free[there].sum()), int(there.argmax()), there)
+            (domain[0], _fewest(free[:, there], asks), float(free[0, there].sum()), int(there.argmax()), there)
             for domain, there in self._areas.by_domain.items()
-            if free[there].sum() >= cpu and holds[there].sum() >= memory and self._have_devices(left, there)
+            if (free[:, there].sum(axis=1) >= asks).all() and self._have_devices(left, there)
         ]
         return [there for *_, there in sorted(roomy, key=lambda row: row[:4])[:NODES_TRIED]]
 
@@ -283,22 +279,28 @@ class GroupPacking:
         numa_node = self._rooms.numa_node.ravel()
         return next((at for at in self._of_node(place.node) if numa_node[at] == place.numa_node), None)
 
-    def _holds(self, pods: Sequence[Pod], asks: CpuAndMemory, at: int) -> bool:
+    def _holds(self, pods: Sequence[Pod], asks: CpuMemoryPods, at: int) -> bool:
         """Whether they may all go there, and it has room for so much."""
-        now = self._now(pods, asks)
-        roomy = self._cpu[at] >= now[0] and self._memory[at] >= now[1]
-        cpu, memory = self._cpu[at] + self._freed[0, at], self._memory[at] + self._freed[1, at]
-        roomy = bool(roomy and cpu >= max(LEAST, asks[0]) and memory >= asks[1])
+        free = self._cpu[at], self._memory[at], self._pods[at // self._width]
+        roomy = bool(self._have_room(pods, asks, free, self._freed[:, at]))
         roomy = roomy and all(self._pages[size][at] >= amount for size, amount in self._in_pages(pods).items())
         roomy = roomy and self._has_devices(pods, at)
         return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
 
-    def _now(self, pods: Sequence[Pod], asks: CpuAndMemory) -> CpuAndMemory:
+    def _have_room(self, pods: Sequence[Pod], asks: CpuMemoryPods, free: Sequence[Floats], freed: Floats) -> Bools:
+        """Of the NUMA nodes whose figures these are, rows of CPU, memory and pods."""
+        roomy = _within(self._now(pods, asks), free)
+        if self._coming.freed:
+            free = [now + later for now, later in zip(free, freed, strict=True)]
+            roomy &= _within(asks, free)
+        return roomy & (free[0] >= LEAST)
+
+    def _now(self, pods: Sequence[Pod], asks: CpuMemoryPods) -> CpuMemoryPods:
         """What of it has to have room before others leave theirs."""
         if not self._coming.freed:
             return asks
-        later = summed([pod for pod in pods if pod.uid in self._later])
-        return max(self._ahead[0], asks[0] - later[0]), max(self._ahead[1], asks[1] - later[1])
+        (cpu, memory, count), ahead = summed([pod for pod in pods if pod.uid in self._later]), self._ahead
+        return max(ahead[0], asks[0] - cpu), max(ahead[1], asks[1] - memory), max(ahead[2], asks[2] - count)
 
     def _has_devices(self, pods: Sequence[Pod], at: int) -> bool:
         node, home = divmod(at, self._width)
@@ -329,9 +331,14 @@ class GroupPacking:
             found |= self._open(where)
         return found
 
-    def _with_beyond(self, pods: Sequence[Pod]) -> CpuAndMemory:
-        (cpu, memory), more = summed(pods), self._coming.beyond
-        return cpu + more[0], memory + more[1]
+    def _with_beyond(self, pods: Sequence[Pod]) -> CpuMemoryPods:
+        (cpu, memory, count), more = summed(pods), self._coming.beyond
+        return cpu + more[0], memory + more[1], count + more[2]
+
+    def _for_alike(self, asks: CpuMemoryPods) -> Floats:
+        """Millicores that as many pods as each node takes would ask for, were all as large as these."""
+        found: Floats = self._pods * (max(LEAST, asks[0]) / max(1, asks[2]))
+        return found
 
     def _beside_members(self, left: list[Pod]) -> list[Pod]:
         """Beside them, or beside those that are replaced, whose room they get: as more of it is together."""
@@ -377,19 +384,19 @@ class GroupPacking:
         fits, groups = self._fits(pods, asks, devices), self._rooms.groups.reshape(-1)
         if not fits.any():
             return None
-        home = int(np.where(fits, (self._cpu - asks[0]) / (groups + 1), -np.inf).argmax())
+        room = np.minimum(self._cpu, np.repeat(self._for_alike(asks), self._width))
+        home = int(np.where(fits, (room - asks[0]) / (groups + 1), -np.inf).argmax())
         groups[home] += 1
         return home
 
-    def _tightest(self, pods: Sequence[Pod], asks: CpuAndMemory, devices: Devices = ()) -> int | None:
+    def _tightest(self, pods: Sequence[Pod], asks: CpuMemoryPods, devices: Devices = ()) -> int | None:
         """The NUMA node that holds so much with least left over, where they may all go. devices: beside their own."""
         fits = self._fits(pods, asks, devices)
         return int(np.where(fits, self._cpu, np.inf).argmin()) if fits.any() else None
 
-    def _fits(self, pods: Sequence[Pod], asks: CpuAndMemory, devices: Devices = ()) -> Bools:
-        now = self._now(pods, asks)
-        fits: Bools = (self._cpu + self._freed[0] >= max(LEAST, asks[0])) & (self._memory + self._freed[1] >= asks[1])
-        fits &= (self._cpu >= now[0]) & (self._memory >= now[1])
+    def _fits(self, pods: Sequence[Pod], asks: CpuMemoryPods, devices: Devices = ()) -> Bools:
+        free = self._cpu, self._memory, np.repeat(self._pods, self._width)
+        fits = self._have_room(pods, asks, free, self._freed)
         for size, amount in self._in_pages(pods).items():
             fits &= self._pages[size] >= amount
         for name, each in self._in_devices(pods, devices).items():
@@ -436,9 +443,10 @@ class GroupPacking:
 
     def _most_promising(self, left: Sequence[Pod]) -> list[str]:
         """Nodes by how many of the devices they have, then by how much of all pairs would be on one NUMA node there, as
-        far as CPU tells; of those alike, those near where most of it is.
+        far as CPU and their number tell; of those alike, those near where most of it is.
         """
-        need = self._with_beyond(left)[0]
+        asks = self._with_beyond(left)
+        need = np.minimum(asks[0], self._for_alike(asks))[:, None]
         free = np.sort(np.maximum(self._rooms.cpu, 0.0), axis=1)[:, ::-1]
         before = np.cumsum(free, axis=1) - free
         taken = np.clip(need - before, 0.0, free)
@@ -456,7 +464,7 @@ class GroupPacking:
         served = np.zeros(len(spare))
         for name, each in self._in_devices(left).items():
             served += np.where(together > 0, _served(self._devices[name].free.sum(axis=1), each), 0.0)
-        order = np.lexsort((spare, -near, -np.round(together / max(1, need) ** 2, 6), -served))[:NODES_TRIED]
+        order = np.lexsort((spare, -near, -np.round(together / max(1, asks[0]) ** 2, 6), -served))[:NODES_TRIED]
         return [self._rooms.nodes[at] for at in order.tolist() if together[at] > 0]
 
     def _of_node(self, node: str) -> range:
@@ -499,9 +507,14 @@ class GroupPacking:
             if pod.uid in self._later and self._coming.freed:
                 freed = np.minimum(self._freed[:, at], asks)
                 self._freed[:, at] -= freed
-                asks = asks[0] - int(freed[0]), asks[1] - int(freed[1])
+                asks = asks[0] - int(freed[0]), asks[1] - int(freed[1]), asks[2] - int(freed[2])
             self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices)
         return []
+
+
+def _within(asks: CpuMemoryPods, free: Sequence[Floats]) -> Bools:
+    within: Bools = (free[0] >= asks[0]) & (free[1] >= asks[1]) & (free[2] >= asks[2])
+    return within
 
 
 def _summed_pages(pods: Iterable[Pod]) -> Counter[int]:
@@ -518,9 +531,10 @@ def _served(free: Floats, asked: Sequence[int]) -> Floats:
     return served
 
 
-def _fewest(free: Floats, need: int) -> int:
-    """How many nodes it takes, the roomiest first. free: of each node."""
-    return int(np.searchsorted(np.cumsum(np.sort(free)[::-1]), need))
+def _fewest(free: Floats, asks: CpuMemoryPods) -> int:
+    """How many nodes it takes, the roomiest first. free: as `FreeRoom.of_nodes`."""
+    sums = np.cumsum(np.sort(free, axis=1)[:, ::-1], axis=1)
+    return max(int(np.searchsorted(row, need)) for row, need in zip(sums, asks, strict=True))
 
 
 def _by_ties(pods: Sequence[Pod], pulls: Pulls) -> list[Pod]:

@@ -237,19 +237,19 @@ def _by_restart(found: Regrouping) -> float:
 def _take(found: Regrouping, rooms: FreeRoom) -> bool:
     """Takes its room; False, and nothing, where some of it is taken already."""
     index = {name: at for at, name in enumerate(rooms.nodes)}
-    asked: dict[tuple[int, int], Demand] = {}
-    of_nodes: dict[int, Demand] = {}
+    asked: dict[tuple[int, int], Floats] = {}
+    of_nodes: dict[int, Floats] = {}
     for step in found.steps:
         node = index[step.to.node]
         (numa_node,) = np.flatnonzero(rooms.numa_node[node] == step.to.numa_node).tolist()
-        asked[node, numa_node] = asked.get((node, numa_node), Demand()) + step.demand
-        of_nodes[node] = of_nodes.get(node, Demand()) + step.demand
-    free = [(demand, rooms.cpu[at], rooms.memory[at]) for at, demand in asked.items()]
-    free += [(demand, *rooms.left[:, node]) for node, demand in of_nodes.items()]
-    if any(cpu < demand.expected_milli or memory < demand.memory for demand, cpu, memory in free):
+        asks = np.array((step.demand.expected_milli, step.demand.memory, 1))
+        asked[node, numa_node] = asked.get((node, numa_node), 0) + asks
+        of_nodes[node] = of_nodes.get(node, 0) + asks
+    lacking = any(rooms.cpu[at] < asks[0] or rooms.memory[at] < asks[1] for at, asks in asked.items())
+    if lacking or any((rooms.left[:, node] < asks).any() for node, asks in of_nodes.items()):
         return False
-    for (node, numa_node), demand in asked.items():
-        rooms.take(node, numa_node, (demand.expected_milli, demand.memory))
+    for (node, numa_node), asks in asked.items():
+        rooms.take(node, numa_node, asks.tolist())
     return True
 
 
@@ -266,7 +266,7 @@ class _Kind(NamedTuple):
 @dataclass(slots=True)
 class _Draft:
     """Where movable members would be: counts by kind and spot. here: members by workload and spot, all of them. drawn:
-    how much one of each workload is drawn to each spot. cpu, memory: what is free at each. left: two rows, what
+    how much one of each workload is drawn to each spot. cpu, memory: what is free at each. left: three rows, what
     kube-scheduler has left to give on each node.
     """
 
@@ -403,7 +403,7 @@ class _Board:
         fits = (cpu >= np.maximum(LEAST, kinds[:, 1])[:, None]) & (memory >= kinds[:, 2][:, None])
         nodes = self._nodes[: self._bins]
         left = draft.left[:, nodes]
-        given = (left[0] >= kinds[:, 1][:, None]) & (left[1] >= kinds[:, 2][:, None])
+        given = (left[0] >= kinds[:, 1][:, None]) & (left[1] >= kinds[:, 2][:, None]) & (left[2] >= 1)
         fits &= given | (nodes == self._nodes[spots][:, None])  # who is counted there already asks for no more
         fits &= target & ~self._barred[numbers] & (np.arange(self._bins) != spots[:, None])
         gains = np.where(fits, gains, -np.inf)
@@ -449,7 +449,7 @@ class _Board:
             if at != alike.origin:
                 draft.cpu[at] += sign * alike.cpu
                 draft.memory[at] += sign * alike.memory
-                draft.left[:, self._nodes[at]] += sign * np.array((alike.cpu, alike.memory))
+                draft.left[:, self._nodes[at]] += sign * np.array((alike.cpu, alike.memory, 1))
         draft.moves += 1
 
     def _value(self, draft: _Draft, near: Floats | None = None) -> float:
@@ -508,7 +508,7 @@ class _Board:
         self, bins: Sequence[NumaPlace], nodes: Collection[str], rooms: FreeRoom
     ) -> tuple[Floats, Floats, Floats]:
         """CPU and memory that is free in each spot, and what each node has left to give; none where no pod may go."""
-        cpu, memory, left = np.zeros(len(self._spots)), np.zeros(len(self._spots)), np.zeros((2, len(nodes)))
+        cpu, memory, left = np.zeros(len(self._spots)), np.zeros(len(self._spots)), np.zeros((3, len(nodes)))
         index = {name: at for at, name in enumerate(rooms.nodes)}
         for number, place in enumerate(bins):
             node = index[place.node]
@@ -529,10 +529,10 @@ def _bins(cut: CutGroup, rooms: FreeRoom) -> list[NumaPlace]:
     wheres = {member.where for member in cut.members if member.movable}
     open_ = np.array([any(where.has(node) for where in wheres) for node in rooms.nodes], dtype=np.bool_)
     need, memory = sum(demand.expected_milli for demand in movable), sum(demand.memory for demand in movable)
-    holds = (rooms.cpu >= need) & (rooms.memory >= memory) & open_[:, None]
+    holds = (rooms.cpu >= need) & (rooms.memory >= memory) & (open_ & (rooms.left[2] >= len(movable)))[:, None]
     holding = np.where(holds, rooms.cpu, np.inf).min(axis=1, initial=np.inf)
     tightest = [at for at in np.argsort(holding, kind="stable").tolist()[:OTHER_NODES] if np.isfinite(holding[at])]
-    room = np.where(open_, np.maximum(rooms.cpu, 0.0).sum(axis=1), -1.0)
+    room = np.where(open_ & (rooms.left[2] >= 1), np.maximum(rooms.cpu, 0.0).sum(axis=1), -1.0)
     roomiest = np.argsort(-room, kind="stable").tolist()[:OTHER_NODES]
     bins: list[NumaPlace] = []
     for at in dict.fromkeys([*homes, *tightest, *roomiest]):

@@ -24,9 +24,12 @@ class ReplicaCount(NamedTuple):
 
 
 class ReplicaCounts:
-    """Of opted-in pods that the API server has, without those that have ended or are being deleted."""
+    """Of opted-in pods that the API server has, without those that have ended or are being deleted. pods: by node, all
+    that are bound there and have not ended.
+    """
 
     def __init__(self) -> None:
+        self.pods: Counter[str] = Counter()
         self._pods: Counter[tuple[str, str]] = Counter()
         self._bound: Counter[str] = Counter()
         self._in_namespace: Counter[str] = Counter()
@@ -35,6 +38,7 @@ class ReplicaCounts:
 
     def changed(self, before: PodRow | None, after: PodRow | None) -> None:
         """None: the API server does not have it."""
+        self._bind(_bound_to(before), _bound_to(after))
         old, new = counted(before), counted(after)
         if old == new:
             return
@@ -42,6 +46,16 @@ class ReplicaCounts:
             self._add(new, 1)
         if old is not None:
             self._add(old, -1)
+
+    def _bind(self, left: str, node: str) -> None:
+        if left == node:
+            return
+        if left:
+            self.pods[left] -= 1
+            if not self.pods[left]:
+                del self.pods[left]
+        if node:
+            self.pods[node] += 1
 
     def _add(self, at: tuple[str, str], step: int) -> None:
         """By a step that takes as long however many workloads there are."""
@@ -86,7 +100,7 @@ class ReplicaCounts:
     def copy(self) -> ReplicaCounts:
         """What changes there changes nothing here."""
         copied = ReplicaCounts()
-        copied._pods, copied._bound = self._pods.copy(), self._bound.copy()
+        copied.pods, copied._pods, copied._bound = self.pods.copy(), self._pods.copy(), self._bound.copy()
         copied._in_namespace = self._in_namespace.copy()
         copied._left = {namespace: left.copy() for namespace, left in self._left.items()}
         return copied
@@ -94,6 +108,11 @@ class ReplicaCounts:
     def anywhere(self, workload: str) -> ReplicaCount:
         """bound: to any node."""
         return ReplicaCount(workload, self._bound[workload], self._pods[workload, ""])
+
+
+def _bound_to(row: PodRow | None) -> str:
+    """Empty where it takes up no node."""
+    return row.node if row is not None and not row.ended else ""
 
 
 def counted(row: PodRow | None) -> tuple[str, str] | None:

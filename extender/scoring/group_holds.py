@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -369,6 +369,10 @@ class GroupHolds:
                     held = self._pods[uid]
                     sums[held.place] = sums.get(held.place, Demand()) + held.demand
         return sums
+
+    def nodes_of(self, assumed: Callable[[str], bool]) -> Iterator[str]:
+        """The node of each pod that something is held for. assumed: as for `on`."""
+        return (held.place.node for uid, held in self._pods.items() if not assumed(uid))
 
     def held_milli(self, assumed: Callable[[str], bool]) -> int:
         """Of all groups."""

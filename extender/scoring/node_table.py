@@ -40,6 +40,8 @@ from numakin.placement.optin.parsing import OptIn, opted_in
 from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.state.occupancy import Reservation
 
+NO_PODS: Mapping[str, int] = {}
+
 
 class NodeState(NamedTuple):
     """A node's view with what passes with time. age: seconds since its enforcer last sent anything."""
@@ -274,14 +276,31 @@ class NodeTable:
         but: Collection[str],
         *,
         held: Mapping[NumaPlace, Demand] = NOT_HELD,
+        for_pods: Mapping[str, int] = NO_PODS,
         sizes: Collection[int] = (),
         resources: Collection[str] = (),
     ) -> FreeRoom:
-        """As the column store has it."""
+        """As the column store has it. for_pods: for how many pods that is held which counts as free, by node."""
         self._settle()
-        return self._columns.free_room(
-            now, timeout, but, self.admission.allocatable, held=held, sizes=sizes, resources=resources
-        )
+        there, allocatable = self._pods_on_nodes(for_pods), self.admission.allocatable
+
+        def given(node: str) -> tuple[float, float, float]:
+            cpu, memory, pods = allocatable(node)
+            return cpu, memory, pods - there.get(node, 0)
+
+        return self._columns.free_room(now, timeout, but, given, held=held, sizes=sizes, resources=resources)
+
+    def takes_pods(self, node: str, for_pods: Mapping[str, int]) -> bool:
+        """Whether one more may go there by their number. for_pods: as for `free_room`."""
+        return self._pods_on_nodes(for_pods)[node] < self.admission.allocatable(node).pods
+
+    def _pods_on_nodes(self, for_pods: Mapping[str, int]) -> Counter[str]:
+        """How many are bound to each, assumed there, or have a place held there, but for these."""
+        there = self.to_come.counts.pods.copy()
+        there.update(held.node for held in self._held.values() if not (held.bound or held.private))
+        there.update(self.group_holds.nodes_of(self.assumed))
+        there.subtract(for_pods)
+        return there
 
     def members_by_place(self, group: str) -> Counter[NumaPlace]:
         """How many of a named group are on each NUMA node, assumed ones too; without those on several, and those on

@@ -8,12 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from extender.planning.coming import Pod
+from extender.planning.coming import NONE, Pod
 from extender.scoring.node_table import NodeTable
-from extender.state.columns.free_room import NumaPlace
+from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
 from extender.state.pods import PodRow
 from numakin.placement.model.demand import Demand, counted
-from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.state.allocations import as_one
 from numakin.placement.state.occupancy import Reservation
 
@@ -25,28 +24,28 @@ class Renewal:
     """
 
     going: Counter[NumaPlace] = field(default_factory=Counter)
-    freed: Mapping[NumaPlace, CpuAndMemory] = field(default_factory=dict)
+    freed: Mapping[NumaPlace, CpuMemoryPods] = field(default_factory=dict)
     again: Sequence[Pod] = ()
-    ahead: CpuAndMemory = (0, 0)
+    ahead: CpuMemoryPods = NONE
 
 
 def renewal_of(nodes: NodeTable, group: str, rows: Mapping[str, PodRow]) -> Renewal:
     """rows: of the pods that there are, by uid."""
-    going, freed = Counter[NumaPlace](), dict[NumaPlace, CpuAndMemory]()
+    going, freed = Counter[NumaPlace](), dict[NumaPlace, CpuMemoryPods]()
     former = defaultdict[str, list[tuple[PodRow, Demand]]](list)
     for node, row, there in _leaving(nodes, group, rows):
         if len(there.numa_nodes) == 1:
             place = NumaPlace(node, there.numa_nodes.lowest)
-            cpu, memory = freed.get(place, (0, 0))
-            freed[place] = cpu + there.demand.expected_milli, memory + there.demand.memory
+            cpu, memory, count = freed.get(place, NONE)
+            freed[place] = cpu + there.demand.expected_milli, memory + there.demand.memory, count + 1
             going[place] += 1
         if row.comes_again:
             former[row.workload].append((row, there.demand))
-    ahead, again = (0, 0), list[Pod]()
+    ahead, again = NONE, list[Pod]()
     for workload, alike in former.items():
-        coming, (cpu, memory) = _again(nodes, group, workload, alike)
+        coming, (cpu, memory, count) = _again(nodes, group, workload, alike)
         again += coming
-        ahead = ahead[0] + cpu, ahead[1] + memory
+        ahead = ahead[0] + cpu, ahead[1] + memory, ahead[2] + count
     return Renewal(going, freed, again, ahead)
 
 
@@ -62,19 +61,19 @@ def _leaving(nodes: NodeTable, group: str, rows: Mapping[str, PodRow]) -> Iterat
 
 def _again(
     nodes: NodeTable, group: str, workload: str, alike: Sequence[tuple[PodRow, Demand]]
-) -> tuple[list[Pod], CpuAndMemory]:
+) -> tuple[list[Pod], CpuMemoryPods]:
     """The pods that are to come in the place of these, and what of them may come ahead. As many as there are to be,
     where their controller says it.
     """
     kept = nodes.to_come.kept(group, workload)
     first, demand = alike[0]
     if first.own_terms or first.devices or (kept is not None and (kept.devices or not kept.anywhere)):
-        return [], (0, 0)
+        return [], NONE
     count, ahead, terms = len(alike), 0, first.terms
     if kept is not None:
         demand, terms, ahead = counted(kept.demand, nodes.known.uses.get(workload, 0)), kept.terms, kept.ahead
         count -= max(0, nodes.to_come.counts.total(workload) - kept.count)
     cpu, memory = demand.expected_milli, demand.memory
     where, pages = nodes.admission.where(terms), tuple(sorted(demand.hugepages.items()))
-    pods = [Pod(f"{row.uid} again", workload, (cpu, memory), where, pages) for row, _ in alike[: max(0, count)]]
-    return pods, (ahead * cpu, ahead * memory)
+    pods = [Pod(f"{row.uid} again", workload, (cpu, memory, 1), where, pages) for row, _ in alike[: max(0, count)]]
+    return pods, (ahead * cpu, ahead * memory, ahead)

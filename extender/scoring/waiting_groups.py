@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from extender.planning.allowed import AllowedNodes
-from extender.planning.coming import Coming, Pod
+from extender.planning.coming import NONE, Coming, Pod
 from extender.planning.group_packing import Pulls
 from extender.planning.group_planner import Plans
 from extender.planning.packing import pack
@@ -22,14 +22,13 @@ from extender.scoring.renewals import Renewal, renewal_of
 from extender.scoring.waiting_members import WaitingPod, waiting_pod
 from extender.settings import Settings
 from extender.state.admission import ANYWHERE, NOWHERE, Admission
-from extender.state.columns.free_room import FreeRoom, NumaPlace
+from extender.state.columns.free_room import CpuMemoryPods, FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
 from extender.state.pod_terms import HOST, NO_KIND, NO_POD_TERMS, PodKind
 from extender.state.pods import PodRow
 from extender.state.told_groups import ToldReplicas, ToldSizes
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.live_usage import Devices
-from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_LATER = 500
 """Replicas of one group that are not created yet and that are planned for: planning goes through each."""
@@ -164,7 +163,13 @@ class WaitingGroups:
             settling={group: left for group in groups if (left := nodes.to_come.settles_at(group) - now) > 0},
             barred={group: holds.barred(group) for group in groups},
             room=nodes.free_room(
-                now, settings.report_timeout, nodes.cordoned, held=held, sizes=sizes, resources=resources
+                now,
+                settings.report_timeout,
+                nodes.cordoned,
+                held=held,
+                for_pods=Counter(holds.nodes_of(settled)),
+                sizes=sizes,
+                resources=resources,
             )
             if groups
             else None,
@@ -285,7 +290,7 @@ class WaitingGroups:
         """Each on nodes of its own. What is not created yet is not planned beside them. taken: of what is free on nodes
         that are alike, in millicores, by other groups.
         """
-        alone = replace(coming, pods=self._in_turn(coming.pods), beyond=(0, 0), beyond_devices=(), later=())
+        alone = replace(coming, pods=self._in_turn(coming.pods), beyond=NONE, beyond_devices=(), later=())
         for number, part in enumerate(self._in_cells(alone, taken)):
             yield from self._on_hosts(replace(part, group=f"{coming.group} {number}"), self.kinds[coming.group])
 
@@ -354,7 +359,8 @@ class WaitingGroups:
     def _free(self) -> dict[str, float]:
         """By node, in millicores."""
         assert self.room is not None
-        return dict(zip(self.room.nodes, self.room.of_nodes[0].clip(0).tolist(), strict=True))
+        milli, _, pods = self.room.of_nodes
+        return dict(zip(self.room.nodes, (milli.clip(0) * (pods >= 1)).tolist(), strict=True))
 
     def _allowed(self, group: str, planned: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace | None]:
         """Without the places where kube-scheduler would not let the pods go, one after the other."""
@@ -392,12 +398,12 @@ class WaitingGroups:
         created = self.totals[group] + len(to_come)
         missing = self.sizes.get(group, 0) - created - sum(each.count for each in self.to_come[group])
         if missing > 0 and (asks := [pod.asks for pod in (*ready, *later)] + unsure):
-            unsure += [(_mean(cpu for cpu, _ in asks), _mean(memory for _, memory in asks))] * missing
+            unsure += [(_mean(cpu for cpu, *_ in asks), _mean(memory for _, memory, _ in asks), 1)] * missing
         if not (ready or self.to_come[group] or renewal.again) or (
             not here and len(ready) + len(later) + len(unsure) < 2
         ):
             return None
-        beyond = sum(cpu for cpu, _ in unsure), sum(memory for _, memory in unsure)
+        beyond = sum(cpu for cpu, *_ in unsure), sum(memory for _, memory, _ in unsure), len(unsure)
         priority = max((pod.priority for _, pod in pods), default=0)
         return Coming(
             group, ready, beyond, here, self.barred[group], priority, group in self.grow and not renewal.going, later,
@@ -417,7 +423,7 @@ class WaitingGroups:
         where = self.admission.where(pod.terms)
         return Pod(uid, pod.workload, self._asks(pod), where, _pages(pod.demand), pod.devices)
 
-    def _asks(self, pod: WaitingPod) -> CpuAndMemory:
+    def _asks(self, pod: WaitingPod) -> CpuMemoryPods:
         return _room(pod.expected(self.uses))
 
 
@@ -498,8 +504,9 @@ def _by_workload(pods: Iterable[Pod], places: Mapping[str, NumaPlace]) -> dict[s
     return found
 
 
-def _room(demand: Demand) -> CpuAndMemory:
-    return demand.expected_milli, demand.memory
+def _room(demand: Demand) -> CpuMemoryPods:
+    """Of one pod."""
+    return demand.expected_milli, demand.memory, 1
 
 
 def _pages(demand: Demand) -> tuple[tuple[int, int], ...]:

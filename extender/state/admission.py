@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from extender.state.label_domains import AdmittingNode, LabelDomains
+from extender.state.pods import Allocatable
 from numakin.placement.model.node_terms import NodeTerms
-from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_TERMS = 256
 """Distinct terms whose nodes are remembered; past it they are forgotten and found anew, some 10 ms each at 5,000 nodes.
@@ -54,8 +54,7 @@ class Admission:
         found = {terms: (where, old | changed | left) for terms, (where, old) in [*self._found.items()]}
         return Admission(of_node, found)
 
-    def allocatable(self, node: str) -> CpuAndMemory | None:
-        """What kube-scheduler has to give there, in millicores and bytes; None where it is not said."""
+    def allocatable(self, node: str) -> Allocatable:
         return self.of_node.get(node, _NOTHING).allocatable
 
     @cached_property

@@ -9,9 +9,8 @@ from sys import intern
 from typing import NamedTuple
 
 from extender.state.pod_terms import HOST, SpreadTerm
-from extender.state.pods import NodeRow
+from extender.state.pods import NOT_SAID, Allocatable, NodeRow
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
-from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_COUNTED = 256
 """Distinct terms whose domains are remembered; past it they are forgotten and found anew."""
@@ -25,7 +24,7 @@ class AdmittingNode(NamedTuple):
     at: Mapping[str, int]
     values: tuple[str, ...]
     taints: tuple[Taint, ...]
-    allocatable: CpuAndMemory | None = None
+    allocatable: Allocatable = NOT_SAID
 
     def get(self, key: str, /) -> str | None:
         """As `node_terms.Labels` has it."""

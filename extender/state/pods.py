@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Generic, TypeVar
+from math import inf
+from typing import Generic, NamedTuple, TypeVar
 
 from extender.state import told_groups
 from extender.state.pod_terms import NO_POD_TERMS, PodKind, PodTerms
@@ -29,7 +30,6 @@ from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE, template_of
-from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
 Row = TypeVar("Row")
@@ -254,12 +254,22 @@ class PodRow:
         return (container for container in self.containers if not container.init or container.restartable)
 
 
+class Allocatable(NamedTuple):
+    """What kube-scheduler has to give on a node: millicores, bytes, and how many pods. Infinite: it is not said."""
+
+    cpu: float = inf
+    memory: float = inf
+    pods: float = inf
+
+
+NOT_SAID = Allocatable()
+
+
 @dataclass(frozen=True, slots=True)
 class NodeRow:
     """One Kubernetes node. ready: its condition Ready is True. cordoned: it takes no new pods, as while it is drained.
     near: the values of the labels by which nodes are near each other, as `node_domains.values` has them. taints: those
-    that a new pod has to tolerate. allocatable: what kube-scheduler has to give there, in millicores and bytes; None
-    where it is not said.
+    that a new pod has to tolerate.
     """
 
     name: str
@@ -270,7 +280,7 @@ class NodeRow:
     near: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
-    allocatable: CpuAndMemory | None = None
+    allocatable: Allocatable = NOT_SAID
 
     @property
     def closed(self) -> bool:

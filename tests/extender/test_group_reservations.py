@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import settings
@@ -18,9 +19,10 @@ from extender.settings import Settings
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
 from extender.state.pod_terms import HOST, DomainTerm, PodSelector, PodTerms
-from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
+from extender.state.pods import Allocatable, Changes, NodeRow, OwnerRow, PodRow
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from extender.traffic.known import ClusterTraffic
+from extender.views.plan import plan
 from numakin.placement.decide.memory import RESERVE
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
@@ -514,11 +516,58 @@ def test_nothing_is_planned_on_a_node_that_takes_no_pods(nodes: Cluster, clock: 
 @pytest.mark.parametrize(("kept", "home"), [(0, "a"), (1000, "b")])
 def test_a_group_goes_where_kube_scheduler_has_room_for_all_of_it(nodes: Cluster, clock: Clock, kept: int, home: str):
     """With 8 CPUs held, 6 are free on a's NUMA node 1, of which its kubelet keeps some for itself."""
-    nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=(16_000 - kept, 64 << 30)), NodeRow("b"))))
+    nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=Allocatable(16_000 - kept)), NodeRow("b"))))
     created(nodes, clock, *of_group("shop", 8))
     created(nodes, clock, *of_group("other", 6))
     assert held(nodes, "a")["default/shop"] == "0: 8000"
     assert "default/other" in held(nodes, home)
+
+
+class TestHowManyPodsANodeTakes:
+    """20 small pods: their room is on NUMA node 1 of b, with least left over."""
+
+    SMALL = of_group("small", 20, cpu="100m")
+
+    @pytest.fixture(autouse=True)
+    def limited(self, nodes: Cluster) -> None:
+        nodes.apply_nodes(Changes(rows=(NodeRow("a"), NodeRow("b", allocatable=Allocatable(pods=24)))))
+
+    def planned(self, cluster: Cluster, clock: Clock) -> dict[str, int]:
+        """Millicores by node."""
+        created(cluster, clock, *self.SMALL)
+        there = {node: held(cluster, node).get("default/small", "") for node in ("a", "b")}
+        return {node: int(text.rpartition(" ")[2]) for node, text in there.items() if text}
+
+    def test_a_group_goes_where_all_of_it_is_taken(self, nodes: Cluster, clock: Clock):
+        plain = [pod(f"plain-{at}", group="", node="b") for at in range(3)]
+        member, ended = pod("member", group="other", node="b"), pod("ended", group="", node="b")
+        nodes.apply_pods(Changes(rows=(*plain, member, ended)))
+        nodes.apply_pods(Changes(rows=(replace(ended, phase="Succeeded"),)))
+        assert self.planned(nodes, clock) == {"b": 2000}
+        nodes.apply_pods(Changes(rows=(pod("one-more", group="", node="b"),)))
+        nodes.reserve()
+        assert self.planned(nodes, clock) == {"a": 2000}
+
+    def test_pods_that_are_expected_there_count(self, nodes: Cluster, clock: Clock):
+        first = of_group("other", 5, cpu="100m")
+        nodes.apply_pods(Changes(rows=tuple(first)))
+        assert {asked(nodes, row, "b") for row in first} == {"b"}
+        assert self.planned(nodes, clock) == {"a": 2000}
+
+    def test_each_that_comes_takes_its_own_place(self, nodes: Cluster, clock: Clock):
+        nodes.apply_pods(Changes(rows=tuple(pod(f"plain-{at}", group="", node="b") for at in range(4))))
+        assert self.planned(nodes, clock) == {"b": 2000}
+        for row in self.SMALL:
+            assert asked(nodes, row) == "b"
+            nodes.reserve()
+            nodes.apply_pods(Changes(rows=(replace(row, node="b"),)))
+            nodes.reserve()
+        assert held(nodes, "a") == held(nodes, "b") == {}
+
+    def test_a_manifest_is_tried_out_likewise(self, nodes: Cluster):
+        nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=Allocatable(pods=19)), NodeRow("b"))))
+        tried = plan(nodes, [(self.SMALL, None)])["pods"]
+        assert {row["node"] for row in tried} == {"b"}
 
 
 class TestWhatIsHeldIsPlannedAnewAsWhatItTook:
@@ -533,7 +582,9 @@ class TestWhatIsHeldIsPlannedAnewAsWhatItTook:
 
     def test_of_cpus_that_kube_scheduler_gives_what_was_asked_for(self, nodes: Cluster, clock: Clock):
         """Though it is expected to use more: 3 CPUs are left to give."""
-        nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=(5000, 64 << 30)), NodeRow("b", allocatable=(0, 0)))))
+        nodes.apply_nodes(
+            Changes(rows=(NodeRow("a", allocatable=Allocatable(5000)), NodeRow("b", allocatable=Allocatable(0))))
+        )
         small = of_group("small", 2, cpu="100m")
         nodes.learned(ClusterTraffic(uses={row.workload: 1500 for row in small}))
         created(nodes, clock, *small)
@@ -796,7 +847,7 @@ class Holds(RuleBasedStateMachine):
         self.rows: dict[str, PodRow] = {}
         self.made = 0
         self.pools: dict[str, str] = {}
-        self.given: dict[str, int | None] = dict.fromkeys("abc")
+        self.given = dict.fromkeys("abc", Allocatable())
         for node, pool in zip("abc", ("", *POOLS), strict=True):
             self.report(node)
             self.change_pool(node, pool)
@@ -837,15 +888,15 @@ class Holds(RuleBasedStateMachine):
         self.pools[node] = pool
         self.tell_node(node)
 
-    @rule(node=st.sampled_from("abc"), milli=st.sampled_from([None, 0, 4000, 9500, 15500]))
-    def change_what_the_node_gives(self, node, milli):
-        self.given[node] = milli
+    @rule(node=st.sampled_from("abc"), milli=st.sampled_from([inf, 0, 4000, 9500, 15500]),
+          pods=st.sampled_from([inf, 0, 2, 5, 9]))  # fmt: skip
+    def change_what_the_node_gives(self, node, milli, pods):
+        self.given[node] = Allocatable(milli, 1 << 40, pods)
         self.tell_node(node)
 
     def tell_node(self, node):
-        pool, milli = self.pools[node], self.given[node]
-        labels, allocatable = ({"pool": pool} if pool else {}), None if milli is None else (milli, 1 << 40)
-        self.cluster.apply_nodes(Changes(rows=(NodeRow(node, labels=labels, allocatable=allocatable),)))
+        labels = {"pool": pool} if (pool := self.pools[node]) else {}
+        self.cluster.apply_nodes(Changes(rows=(NodeRow(node, labels=labels, allocatable=self.given[node]),)))
 
     def each_may_go_where_it_is_planned(self, uids):
         holds = self.cluster._nodes.group_holds
@@ -906,13 +957,18 @@ class Holds(RuleBasedStateMachine):
         self.no_node_is_planned_to_give_more_than_it_has()
 
     def no_node_is_planned_to_give_more_than_it_has(self):
-        table, asked = self.cluster._nodes, Counter[str]()
+        table, asked, planned, there = self.cluster._nodes, Counter[str](), Counter[str](), Counter[str]()
         for uid, row in self.rows.items():
-            if not table.assumed(uid) and (place := table.group_holds.place(uid)) is not None:
+            held = table.held(uid)
+            if row.node or held is not None:
+                there[row.node or held.node] += 1
+            elif (place := table.group_holds.place(uid)) is not None:
                 asked[place.node] += row.demand.cpu_milli
+                planned[place.node] += 1
         for node, milli in asked.items():
-            if (given := self.given[node]) is not None:
-                assert milli <= given - table.view(node).bare.requested[0], f"{milli} on {node}, which gives {given}"
+            given = self.given[node]
+            assert milli <= given.cpu - table.view(node).bare.requested[0], f"{milli} on {node}, which gives {given}"
+            assert there[node] + planned[node] <= given.pods, f"{planned[node]} pods on {node}, which takes {given}"
 
     def all_have_room_where_they_are_planned(self):
         """Beside all that is there: a pod that waits takes no room of one that is still to be replaced."""

@@ -11,7 +11,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.planning.regroup_steps import Fate, fate
 from extender.planning.regrouping import WhyApart
-from extender.state.pods import Changes, NodeRow, OwnerRow, PodRow
+from extender.state.pods import Allocatable, Changes, NodeRow, OwnerRow, PodRow
 from extender.state.regroup_record import EvictionStep
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
@@ -113,6 +113,13 @@ def test_room_is_held_before_the_pod_is_evicted_and_another_group_does_not_take_
     applied(cut, stranger := member("stranger", group="other", cpu="4"))
     leads(cut, stranger, "a")
     assert reservations_of(cut, "a")["stranger"] == "1"
+
+
+def test_a_node_that_takes_no_more_pods_has_no_room(cut: Cluster):
+    cut.apply_nodes(Changes(rows=(NodeRow("a", allocatable=Allocatable(pods=5)),)))
+    assert [cut.promises.keep(GROUP, step()) for _ in range(2)] == ["", ""], "its own place does not count"
+    applied(cut, pod("plain", group="", node="a"))
+    assert cut.promises.keep(GROUP, step()) == "node a takes no more pods"
 
 
 def test_the_newcomer_is_scored_to_the_room_and_takes_it(cut: Cluster):

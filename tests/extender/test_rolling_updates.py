@@ -13,7 +13,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.kube.stream import pods
 from extender.scoring.replicas_to_come import FOLLOW_S
-from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.state.pods import Allocatable, Changes, NodeRow, OwnerRow, PodRow
 from extender.state.templates import ANNOUNCED_S
 from extender.state.told_groups import DEPLOYMENTS, ToldReplicas, ToldRow
 from extender.traffic.known import ClusterTraffic
@@ -129,6 +129,16 @@ class TestADeployment:
         kept(shop, "web", 4, ahead=3)
         tell(shop, "b", other(0, 5000), other(1, 5000), generation=2)
         assert came(shop, *replicas("web", NEW, 2)) == {("a", "0")}
+
+    def test_it_stays_where_no_other_node_takes_all_of_its_pods(self, shop: Cluster):
+        """Theirs takes as many as are to be there at once."""
+        limits = {"a": 6, "b": 3}
+        rows = tuple(NodeRow(node, allocatable=Allocatable(pods=limits[node])) for node in limits)
+        shop.apply_nodes(Changes(rows=rows))
+        kept(shop, "web", 4, ahead=2)
+        assert came(shop, *replicas("web", NEW, 2)) == {("a", "0")}
+        shop.apply_pods(Changes(gone=(f"web-{OLD}-0", f"web-{OLD}-1")))
+        assert came(shop, *replicas("web", NEW, 2, first=2)) == {("a", "0")}
 
     def test_what_it_comes_back_to_is_not_given_to_another_group(self, shop: Cluster):
         """Of both the first pods are there; who has begun goes on first."""

@@ -10,7 +10,9 @@ import numpy as np
 
 from extender.state.columns.arrays import Bools, Floats
 from numakin.placement.model.live_usage import Devices
-from numakin.placement.plan.problem import CpuAndMemory
+
+CpuMemoryPods = tuple[int, int, int]
+"""What kube-scheduler counts of pods: millicores, bytes, and how many."""
 
 
 class NumaPlace(NamedTuple):
@@ -69,8 +71,8 @@ class FreeRoom:
     """nodes: their names. numa_node: ids, -1 where a node has fewer. cpu, memory: what neither is requested nor
     expected to be used, in millicores and bytes; 0 where no newcomer is to go. groups: how many have members there.
     pages: bytes in hugepages of each size that was asked for, devices: of each resource; without what is held for
-    groups. left: of each node, two rows, what kube-scheduler has left to give there: kubelets keep some of the machine
-    for themselves and the system, on no NUMA node in particular.
+    groups. left: of each node, three rows, what kube-scheduler has left to give there, millicores, bytes and pods:
+    kubelets keep some of the machine for themselves and the system, on no NUMA node in particular.
 
     Arrays of nodes x NUMA nodes, of its own: planning takes from them.
     """
@@ -86,33 +88,27 @@ class FreeRoom:
 
     @property
     def of_nodes(self) -> Floats:
-        """What is free on each node, two rows: CPU and memory."""
+        """What is free on each node, three rows: CPU, memory, and how many pods it takes."""
         there = [np.maximum(free, 0.0).sum(axis=1) for free in (self.cpu, self.memory)]
-        found: Floats = np.minimum(there, self.left)
+        found: Floats = np.minimum([*there, self.left[2]], self.left)
         return found
 
     def take(
-        self, node: int, at: int, asks: CpuAndMemory, pages: Iterable[tuple[int, int]] = (), devices: Devices = ()
+        self, node: int, at: int, asks: CpuMemoryPods, pages: Iterable[tuple[int, int]] = (), devices: Devices = ()
     ) -> None:
-        """For a pod, on the NUMA node at this position of a node. pages: bytes by their size."""
-        self.give(node, at, (-asks[0], -asks[1]))
-        for free, left in zip((self.cpu[node], self.memory[node]), self.left[:, node].tolist(), strict=True):
-            np.minimum(free, left, out=free)
+        """For pods, on the NUMA node at this position of a node. pages: bytes by their size."""
+        self.left[:, node] -= asks
+        for row, free in enumerate((self.cpu[node], self.memory[node])):
+            free[at] -= asks[row]
+            np.minimum(free, self.left[row, node], out=free)
         for size, amount in pages:
             self.pages[size][node, at] -= amount
         for name, count in devices:
             self.devices[name].take(node, at, count)
 
-    def give(self, node: int, at: int, room: CpuAndMemory) -> None:
-        """There is so much more."""
-        self.cpu[node, at] += room[0]
-        self.memory[node, at] += room[1]
-        self.left[0, node] += room[0]
-        self.left[1, node] += room[1]
-
     def bound(self) -> None:
         """No NUMA node has more than its node has left."""
-        for free, left in zip((self.cpu, self.memory), self.left, strict=True):
+        for free, left in zip((self.cpu, self.memory), self.left[:2], strict=True):
             np.minimum(free, left[:, None], out=free)
 
     def place(self, at: int) -> NumaPlace:

@@ -17,7 +17,6 @@ from extender.state.kins import Kins
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains, pull
 from extender.state.node_view import NodeView
 from numakin.placement.model.demand import Demand
-from numakin.placement.plan.problem import CpuAndMemory
 
 FREE, WHOLE, LIMITED = map(COLUMNS.index, ("free", "whole", "limited"))
 
@@ -146,14 +145,14 @@ class ColumnStore:
         now: float,
         timeout: float,
         but: Collection[str],
-        allocatable: Callable[[str], CpuAndMemory | None],
+        allocatable: Callable[[str], tuple[float, float, float]],
         *,
         held: Mapping[NumaPlace, Demand] = NOT_HELD,
         sizes: Collection[int] = (),
         resources: Collection[str] = (),
     ) -> FreeRoom:
-        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. allocatable: of a node, None
-        where it is not known. held: for groups, which counts as free. sizes: of hugepages. resources: of devices.
+        """What is free on the live nodes, but for these: nothing where a NUMA node is hot. allocatable: of a node, less
+        the pods that count there. held: for groups, which counts as free. sizes: of hugepages. resources: of devices.
         """
         self.refresh()
         live = self._placing & (now - self._received_at < timeout)
@@ -162,15 +161,16 @@ class ColumnStore:
         cells = Cells(*self._block.take(slots, axis=2).transpose(0, 2, 1))
         there = (cells.numa_node >= 0) & (cells.hot == 0)
         views = self._views[slots].tolist()
-        given = np.array([allocatable(view.name) or (np.inf, np.inf) for view in views], dtype=np.float64)
+        left = np.array([allocatable(view.name) for view in views], dtype=np.float64).reshape(-1, 3).T.copy()
         milli, expected, memory = back = _held_on(views, cells.numa_node, held)
+        left[:2] += back[[0, 2]].sum(axis=2) - self._requested[:, slots]
         return FreeRoom(
             nodes=[view.name for view in views],
             numa_node=np.ascontiguousarray(cells.numa_node),
             cpu=np.ascontiguousarray(np.where(there, np.minimum(cells.free + milli, cells.unused + expected), 0.0)),
             memory=np.ascontiguousarray(np.where(there, np.minimum(cells.account + memory, cells.real), 0.0)),
             groups=np.ascontiguousarray(cells.groups),
-            left=given.reshape(-1, 2).T - self._requested[:, slots] + back[[0, 2]].sum(axis=2),
+            left=left,
             pages={size: _free_pages(views, cells.numa_node, size) for size in sizes},
             devices={resource: _free_devices(views, cells.numa_node, resource) for resource in resources},
         )

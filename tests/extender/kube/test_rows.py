@@ -1,6 +1,7 @@
 """Pods and nodes are reduced to what placement needs."""
 
 import json
+from math import inf
 
 import pytest
 
@@ -365,11 +366,11 @@ def test_a_service_shows_which_pods_are_behind_it(spec, selector):
 @pytest.mark.parametrize(
     ("said", "row"),
     [
-        ({"cpu": "15890m", "memory": "65Gi", "pods": "110"}, (15_890, 65 << 30)),
-        ({"cpu": "16", "memory": "32900948Ki"}, (16_000, 32_900_948 << 10)),
-        ({"cpu": "16"}, None),
-        ({"cpu": "many", "memory": "1Gi"}, None),
-        (None, None),
+        ({"cpu": "15890m", "memory": "65Gi", "pods": "110"}, (15_890, 65 << 30, 110)),
+        ({"cpu": "16", "memory": "32900948Ki"}, (16_000, 32_900_948 << 10, inf)),
+        ({"cpu": "16"}, (16_000, inf, inf)),
+        ({"cpu": "many", "memory": "1Gi", "pods": "1k"}, (inf, 1 << 30, 1000)),
+        (None, (inf, inf, inf)),
     ],
 )
 def test_a_nodes_row_says_what_kube_scheduler_has_to_give_there(said, row):

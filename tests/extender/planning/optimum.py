@@ -78,10 +78,12 @@ def optimum(cut: CutGroup, rooms: FreeRoom, seconds: float = 20.0) -> float:
         taken = [cut.members[n].demand.cpu_milli if moves and where == spot else 0 for n, where, moves in columns]
         rows.append([float(milli) for milli in taken] + [0.0] * both)
         lower.append(-np.inf), upper.append(max(0.0, float(rooms.cpu.flat[at])))
-    for name, left in zip(rooms.nodes, rooms.left[0], strict=True):
-        taken = [cut.members[n].demand.cpu_milli if moves and where.node == name else 0 for n, where, moves in columns]
-        rows.append([float(milli) for milli in taken] + [0.0] * both)
-        lower.append(-np.inf), upper.append(max(0.0, float(left)))
+    for name, (milli, _, pods) in zip(rooms.nodes, rooms.left.T.tolist(), strict=True):
+        there = [moves and where.node == name for _, where, moves in columns]
+        taken = [cut.members[n].demand.cpu_milli if comes else 0 for (n, *_), comes in zip(columns, there, strict=True)]
+        for each, left in ((taken, milli), (there, pods)):
+            rows.append([float(amount) for amount in each] + [0.0] * both)
+            lower.append(-np.inf), upper.append(max(0.0, left))
     for number, (a, b, _) in enumerate(pairs):
         for end in (a, b):
             row = [0.0] * (count + both)

@@ -17,9 +17,10 @@ def room(
     memory: int = WIDE,
     groups: dict[NumaPlace, int] | None = None,
     left: Sequence[float] | None = None,
+    pods: Sequence[float] | None = None,
 ) -> FreeRoom:
     """Nodes n0, n1 and so on with so many free millicores on each of their NUMA nodes. left: millicores that
-    kube-scheduler has left to give on each.
+    kube-scheduler has left to give on each; pods: how many more each takes.
     """
     width = max(map(len, nodes))
     cpu, ids = np.zeros((len(nodes), width)), np.full((len(nodes), width), -1.0)
@@ -34,7 +35,7 @@ def room(
         cpu,
         np.where(ids >= 0, float(memory), 0.0),
         there,
-        np.array([left or [np.inf] * len(nodes), [np.inf] * len(nodes)]),
+        np.array([given or [np.inf] * len(nodes) for given in (left, None, pods)], dtype=np.float64),
     )
 
 

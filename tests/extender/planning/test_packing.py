@@ -22,7 +22,7 @@ GIB = 1 << 30
 
 
 def pods(group: str, *millis: int, workload: str = "", memory: int = 0) -> list[Pod]:
-    return [Pod(f"{group}-{at}", workload or f"{group}-{at}", (milli, memory)) for at, milli in enumerate(millis)]
+    return [Pod(f"{group}-{at}", workload or f"{group}-{at}", (milli, memory, 1)) for at, milli in enumerate(millis)]
 
 
 def coming(group: str, *millis: int, **more) -> Coming:
@@ -132,7 +132,7 @@ def test_who_cannot_choose_goes_before_who_can():
 
 
 def test_what_is_still_to_come_counts_for_where_and_is_not_planned():
-    packed = pack([coming("a", 1000, 1000, beyond=(3000, 0))], room([3000, 6000]))
+    packed = pack([coming("a", 1000, 1000, beyond=(3000, 0, 1))], room([3000, 6000]))
     assert spots(packed["a"]) == {NumaPlace("n0", 1): 2}
 
 
@@ -160,14 +160,14 @@ def test_a_group_of_higher_priority_chooses_first():
 
 def test_those_that_talk_with_each_other_are_on_one_side_of_the_cut():
     talk = {"a": {"c": 9.0}, "c": {"a": 9.0}, "b": {"d": 9.0, "c": 1.0}, "d": {"b": 9.0}}
-    group = Coming("g", [Pod(name, name, (1000, 0)) for name in "abcd"])
+    group = Coming("g", [Pod(name, name, (1000, 0, 1)) for name in "abcd"])
     places = pack([group], room([2000, 2000]), talk)["g"]
     assert places["a"] == places["c"]
     assert places["b"] == places["d"]
 
 
 def test_a_group_that_has_to_be_cut_is_cut_as_the_plan_by_its_traffic_has_it():
-    group = Coming("g", [Pod(name, name, (1000, 0)) for name in "abcd"])
+    group = Coming("g", [Pod(name, name, (1000, 0, 1)) for name in "abcd"])
     first, second = NumaPlace("n0", 0), NumaPlace("n0", 1)
     slots = {name: (Vacancy(first if name in "ad" else second, 1),) for name in "abcd"}
     places = pack([group], room([2000, 2000]), slots=slots)["g"]
@@ -234,14 +234,42 @@ def test_what_no_domain_holds_is_as_near_as_there_is_room():
 MILLIS = st.lists(st.sampled_from([50, 500, 1000, 2500, 6000]), min_size=1, max_size=12)
 
 
+class TestHowManyPodsANodeTakes:
+    def test_a_group_goes_where_all_of_it_is_taken(self):
+        packed = pack([coming("a", *[100] * 9)], room([1000, 9000], [5000], pods=[8, 9]))
+        assert spots(packed["a"]) == {NumaPlace("n1", 0): 9}
+
+    def test_those_of_its_size_that_may_come_are_taken_too(self):
+        packed = pack([coming("a", 100, 100, beyond=(300, 0, 3))], room([1000], [5000], pods=[4, 5]))
+        assert spots(packed["a"]) == {NumaPlace("n1", 0): 2}
+
+    def test_one_that_no_node_takes_is_on_the_fewest(self):
+        packed = pack([coming("a", *[100] * 9)], room([9000], [9000], [9000, 9000], pods=[2, 3, 6]))
+        assert spots(packed["a"]) == {NumaPlace("n2", 0): 6, NumaPlace("n1", 0): 3}
+
+    def test_nodes_that_take_none_are_passed_over_however_roomy(self):
+        nodes = [[20_000]] * 20 + [[500], [500]]
+        packed = pack([coming("a", *[100] * 9)], room(*nodes, pods=[0] * 20 + [110, 110]))
+        assert spots(packed["a"]) == {NumaPlace("n20", 0): 5, NumaPlace("n21", 0): 4}
+
+    def test_groups_share_it(self):
+        packed = pack([coming("a", *[100] * 5), coming("b", *[100] * 4)], room([1000], [5000], pods=[8, 110]))
+        assert spots(packed["a"]) | spots(packed["b"]) == {NumaPlace("n0", 0): 5, NumaPlace("n1", 0): 4}
+
+    def test_while_it_grows_it_goes_where_most_can_follow(self):
+        packed = pack([coming("a", 100, 100, grows=True)], room([9000], [5000], pods=[4, 110]))
+        assert spots(packed["a"]) == {NumaPlace("n1", 0): 2}
+
+
 @given(
     st.lists(MILLIS, min_size=1, max_size=6),
     st.lists(st.lists(st.sampled_from([0, 1000, 4000, 9000, 20_000]), min_size=1, max_size=3), min_size=1, max_size=4),
     st.lists(st.sampled_from([1000, 5000, 12_000, 100_000]), min_size=4, max_size=4),
+    st.lists(st.sampled_from([0, 2, 5, 110]), min_size=4, max_size=4),
 )
-def test_nothing_is_planned_over_its_room_and_nobody_is_left_out_who_fits(groups, nodes, given_by_nodes):
+def test_nothing_is_planned_over_its_room_and_nobody_is_left_out_who_fits(groups, nodes, given_by_nodes, pods):
     there = [coming(f"g{at}", *millis) for at, millis in enumerate(groups)]
-    packed = pack(there, room(*nodes, left=given_by_nodes[: len(nodes)]))
+    packed = pack(there, room(*nodes, left=given_by_nodes[: len(nodes)], pods=pods[: len(nodes)]))
     asks = {pod.uid: pod.asks[0] for group in there for pod in group.pods}
     taken = Counter[NumaPlace]()
     for places in packed.values():
@@ -252,8 +280,10 @@ def test_nothing_is_planned_over_its_room_and_nobody_is_left_out_who_fits(groups
     on_nodes = [sum(milli for place, milli in taken.items() if place.node == f"n{at}") for at in range(len(nodes))]
     assert all(milli <= given for milli, given in zip(on_nodes, given_by_nodes, strict=False))
     most = min(max(milli - taken[place] for place, milli in left.items()), given_by_nodes[0] - on_nodes[0])
+    counts = Counter(place.node for places in packed.values() for place in places.values())
+    assert all(counts[f"n{at}"] <= number for at, number in enumerate(pods))
     planned = {uid for places in packed.values() for uid in places}
-    if len(nodes) == 1:
+    if len(nodes) == 1 and counts["n0"] < pods[0]:
         assert all(asks[uid] > most for uid in asks.keys() - planned)
 
 
@@ -268,7 +298,9 @@ WHERE = st.builds(NodeSet, st.frozensets(st.sampled_from(["n0", "n1", "n2"])), s
 )
 def test_nobody_is_planned_where_he_may_not_go(groups, nodes, near, data):
     there = [
-        Coming(f"g{at}", [Pod(f"g{at}-{n}", f"w{n % 2}", (milli, 0), where) for n, (milli, where) in enumerate(pods)])
+        Coming(
+            f"g{at}", [Pod(f"g{at}-{n}", f"w{n % 2}", (milli, 0, 1), where) for n, (milli, where) in enumerate(pods)]
+        )
         for at, pods in enumerate(groups)
     ]
     of_nodes = st.sampled_from([NumaPlace(f"n{at}", 0) for at in range(len(nodes))])
@@ -319,7 +351,7 @@ def test_no_other_group_of_the_same_plan_gets_their_room():
 
 
 @pytest.mark.parametrize(
-    "more", [{"later": later("a", *[1000] * 8)}, {"beyond": (8000, 0)}], ids=["to come", "by size"]
+    "more", [{"later": later("a", *[1000] * 8)}, {"beyond": (8000, 0, 8)}], ids=["to come", "by size"]
 )
 def test_the_first_of_a_group_that_exceeds_a_node_are_in_the_zone_that_holds_all_of_it(more):
     near = {"n0": ("x", ""), "n1": ("y", ""), "n2": ("y", ""), "n3": ("x", "")}
@@ -387,7 +419,7 @@ class TestDevices:
         assert spots(pack([group], free, before=before)["a"]) == {NumaPlace("n0", 1): 1}
 
     def test_what_may_still_ask_for_some_counts_for_where(self):
-        group = Coming("a", feeders("a", 2), beyond=(1000, 0), beyond_devices=((GPU, 1),))
+        group = Coming("a", feeders("a", 2), beyond=(1000, 0, 1), beyond_devices=((GPU, 1),))
         assert spots(pack([group], beside(room([4000, 5000]), {2: 1}))["a"]) == {NumaPlace("n0", 1): 2}
 
     def test_no_pod_has_some_far_from_it_that_might_have_all_near_elsewhere(self):
@@ -426,7 +458,7 @@ def test_who_is_planned_has_his_devices_and_no_other_has_them(groups, nodes, nea
     """By Hall's theorem: so many are near to each set of NUMA nodes as pods there ask for that can be near to theirs."""
     there = [
         Coming(f"g{at}", [
-            Pod(f"g{at}-{n}", f"w{n % 2}", (milli, 0), devices=((GPU, gpus),) if gpus else ())
+            Pod(f"g{at}-{n}", f"w{n % 2}", (milli, 0, 1), devices=((GPU, gpus),) if gpus else ())
             for n, (milli, gpus) in enumerate(asked)
         ])
         for at, asked in enumerate(groups)

@@ -120,11 +120,20 @@ def test_what_a_node_has_left_to_give_bounds_all_of_its_numa_nodes_together():
     assert moves(planned(group, room([1000, 2000], [0, 0], left=[2000, 0]))) == {"n1 > n0/0": 1, "n1 > n0/1": 1}
 
 
+def test_how_many_pods_a_node_takes_bounds_as_its_room_does():
+    group = cut(members("web", 8, "n0/0"), members("web", 3, "n1/0"))
+    assert moves(planned(group, room([9000], [0], pods=[2, 0]))) == {"n1 > n0/0": 2}
+    parts, full = [members("web", 4, f"n{at}/0") for at in range(3)], [[0]] * 3
+    found = planned(cut(*parts), room(*full, [12_000], [40_000], pods=[0, 0, 0, 11, 12]))
+    assert moves(found) == {f"n{at} > n4/0": 4 for at in range(3)}
+
+
 def test_two_groups_never_take_more_than_a_node_has_left_to_give():
     groups = [cut(members(name, 9, "n0/0"), members(name, 1, "n1/0"), name=f"shop/{name}") for name in "ab"]
     for left, planned_groups in ((2000, 2), (1500, 1)):
         rooms = room([1000, 1000], [0, 0], left=[left, 0])
         assert len(plan_all(groups, rooms, closeness)) == planned_groups
+    assert len(plan_all(groups, room([9000], [0], pods=[1, 0]), closeness)) == 1
 
 
 def test_who_is_over_several_numa_nodes_counts_on_each_in_part():
@@ -168,8 +177,9 @@ def problems(draw: st.DrawFn) -> tuple[CutGroup, FreeRoom]:
     pulls = {pair: draw(st.sampled_from([0.0, 0.0, 1.0, 5.0])) for pair in pairs} if draw(st.booleans()) else None
     free = [[draw(st.sampled_from([-500, 0, 1000, 3000, 9000])) for _ in range(2)] for _ in range(nodes)]
     left = [draw(st.sampled_from([0, 1500, 4000, np.inf])) for _ in range(nodes)]
+    pods = [draw(st.sampled_from([0, 1, 3, np.inf])) for _ in range(nodes)]
     listed = {member.uid: member for part in parts for member in part}
-    return cut([*listed.values()], pulls=pulls), room(*free, left=left)
+    return cut([*listed.values()], pulls=pulls), room(*free, left=left, pods=pods)
 
 
 @given(problems())
@@ -196,6 +206,7 @@ def test_every_plan_fits_while_those_that_leave_are_still_there_and_pays(problem
         assert milli <= rooms.cpu[int(place.node[1:]), place.numa_node]
     for node, milli in of_nodes.items():
         assert milli <= rooms.left[0, int(node[1:])]
+        assert sum(step.to.node == node for step in found.steps) <= rooms.left[2, int(node[1:])]
     assert net(group, {step.uid: step.to for step in found.steps}) > 0
     assert sum(step.gain for step in found.steps) == pytest.approx(found.gain)
 
@@ -215,7 +226,8 @@ def drawn(random: Random) -> tuple[CutGroup, FreeRoom]:
     pulls = {(a, b): random.choice([0.0, 1.0, 4.0]) for a in "abcd" for b in "abcd" if a <= b}
     free = [[random.choice([0, 1000, 2500, 6000]) for _ in range(2)] for _ in range(nodes)]
     left = [random.choice([3000, 8000, np.inf]) for _ in range(nodes)]
-    return cut(*parts, pulls=pulls if random.random() < 0.7 else None), room(*free, left=left)
+    pods = [random.choice([1, 4, np.inf]) for _ in range(nodes)]
+    return cut(*parts, pulls=pulls if random.random() < 0.7 else None), room(*free, left=left, pods=pods)
 
 
 def test_plans_are_as_good_as_the_optimum_but_for_a_few_percent():

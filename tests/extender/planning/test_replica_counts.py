@@ -36,6 +36,7 @@ def test_after_any_changes_those_are_counted_that_opted_in_and_neither_ended_nor
         assert counts.on(node, "default/Deployment/web") == ReplicaCount(
             "default/Deployment/web", nodes[node], nodes[""]
         )
+    assert counts.pods == Counter(row.node for row in there.values() if row.node and row.phase != "Succeeded")
     assert counts.anywhere("default/Deployment/web").bound == nodes["n1"] + nodes["n2"]
     assert counts.total("default/Deployment/web") == len(live)
 

@@ -9,7 +9,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.planning.regrouping import NOT_SEARCHED, WhyApart
 from extender.state.group_spec import GroupSpec
-from extender.state.pods import Changes, ContainerRow, NodeRow, OwnerRow, PodRow
+from extender.state.pods import Allocatable, Changes, ContainerRow, NodeRow, OwnerRow, PodRow
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
 from numakin.placement.model.cpuset import NumaSet
@@ -122,6 +122,15 @@ def test_a_pod_that_its_node_has_not_reported_yet_is_not_judged(apart: Cluster):
 def test_nobody_is_sent_to_a_node_that_takes_no_pods(apart: Cluster):
     apart.apply_nodes(Changes(rows=(NodeRow("a", taints=TAINTED), NodeRow("b")), whole=True))
     plan = searched(apart, *ROWS).plans["default/shop"]
+    assert {step.to.node for step in plan.steps} == {"b"}
+
+
+def test_nobody_is_sent_to_a_node_that_takes_no_pods_more(apart: Cluster):
+    limited = NodeRow("a", allocatable=Allocatable(pods=5))
+    apart.apply_nodes(Changes(rows=(limited, NodeRow("b")), whole=True))
+    one, two = (pod(name, group="", node="a") for name in ("plain", "another"))
+    assert searched(apart, *ROWS, one).plans["default/shop"].restarts == 1
+    plan = searched(apart, two).plans["default/shop"]
     assert {step.to.node for step in plan.steps} == {"b"}
 
 
