@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -59,7 +60,10 @@ def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> 
         namespace, pod = request.args.get("namespace", "default"), request.args.get("pod", "")
         if not pod:
             return _error(400, "the query has no pod: /api/v1/explain?namespace=NAMESPACE&pod=NAME")
-        explained = explain(cluster, namespace, pod)
+        most = request.args.get("nodes", "")
+        if not re.fullmatch("[0-9]{0,9}", most):
+            return _error(400, f"nodes must be a whole number, not {most!r}")
+        explained = explain(cluster, namespace, pod, int(most) if most else None)
         if explained is None:
             return _error(404, unknown(cluster, namespace, pod))
         return _json(explained)

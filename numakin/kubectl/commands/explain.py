@@ -40,7 +40,7 @@ OTHER_KINDS = (
 )
 
 SHOWN_NODES = 10
-"""Nodes in the table unless -o wide: the best."""
+"""Nodes in the table unless -o wide: the best. No others are asked for: the extender decides anew for each."""
 
 
 def add_options(own: argparse.ArgumentParser) -> None:
@@ -52,7 +52,10 @@ def run(given: argparse.Namespace, session: Session) -> int:
     namespace, name = named_pod(given.what)
     if namespace and given.namespace not in ("", namespace):
         raise UsageError(f"two namespaces are named, {namespace} and {given.namespace}")
-    answer = get(session.extender, "/api/v1/explain", namespace=namespace or session.namespace, pod=name)
+    query = {"namespace": namespace or session.namespace, "pod": name}
+    if given.output == "table":
+        query["nodes"] = str(SHOWN_NODES)
+    answer = get(session.extender, "/api/v1/explain", **query)
     show(answer, given.output, lambda: _rendered(answer, wide=given.output == "wide"))
     return 0
 
@@ -131,8 +134,8 @@ def _happened(happened: list[dict[str, Any]]) -> Any:
 
 def _scored(scored: dict[str, Any], *, wide: bool) -> Iterator[Any]:
     nodes = scored["nodes"]
-    shown = nodes if wide else nodes[:SHOWN_NODES]
-    yield f"scored {scored['seconds_ago']:.0f} s ago on {len(nodes)} nodes, each as its enforcer would decide:"
+    shown, count = nodes if wide else nodes[:SHOWN_NODES], scored["nodes_scored"]
+    yield f"scored {scored['seconds_ago']:.0f} s ago on {count} nodes, each as its enforcer would decide:"
     rows = table("node", "score", "numa node", "fits", "why", right=("score",))
     for node in shown:
         fits = {True: "yes", False: "no"}.get(node.get("fits"), "-")
@@ -141,5 +144,5 @@ def _scored(scored: dict[str, Any], *, wide: bool) -> Iterator[Any]:
             node["node"], str(node["score"]), node.get("numa_nodes", "-"), fits, "; ".join(node["reasons"]), style=style
         )
     yield rows
-    if len(nodes) > len(shown):
-        yield f"and {len(nodes) - len(shown)} more: -o wide"
+    if count > len(shown):
+        yield f"and {count - len(shown)} more: -o wide"
