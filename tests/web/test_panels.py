@@ -84,7 +84,7 @@ def test_it_names_the_peers_and_leads_to_them(site: Site, page: Page, pod: dict[
 
 def test_a_pod_that_nobody_knows_is_said_to_be_unknown(site: Site, page: Page) -> None:
     page.goto(f"{site.url}#view=map&pod=nowhere/nobody")
-    expect(page.get_by_role("alert")).to_contain_text("nowhere/nobody was neither scored nor reported")
+    expect(page.get_by_role("alert")).to_contain_text("the API server has no pod nowhere/nobody")
 
 
 def test_a_pod_that_nothing_has_named_yet_is_told_of_by_its_uid(extender: Extender, page: Page) -> None:
