@@ -149,6 +149,7 @@ class Ledger:
             self.requests[container.id] = request
         if request.budget is not None:  # by this container it may have become known for those before it
             self.requests |= self.demands.renewed(pod.uid, self.requests, self.occupancy)[0]
+            self._round_up_anew(pod.uid)
         return request
 
     def _unite(self, request: Request) -> None:
@@ -163,7 +164,7 @@ class Ledger:
         live = [key for reservation in apart for key in occupancy.directory.by_reservation.get(reservation.key, ())]
         self.occupancy = occupancy.changed(
             reservations={**{reservation.key: None for reservation in apart}, pod: one},
-            allocations={key: replace(occupancy.allocations[key], reservation=pod) for key in live},
+            allocations={key: replace(occupancy.allocations[key], reservation=pod, rounded_up=0) for key in live},
         )
         for key in self.requests.keys() & {*live}:
             known = self.requests[key]
@@ -178,9 +179,20 @@ class Ledger:
         budgeted = (it for it in own.values() if it.budget is not None and it.opt_in.scope is Scope.CONTAINER)
         if (request := next(budgeted, None)) is not None:
             self._unite(request)
-        elif reservations:
-            self.occupancy = self.occupancy.changed(reservations=reservations)
+        else:
+            self._round_up_anew(pod, reservations)
         return bool(requests or reservations)
+
+    def _round_up_anew(self, pod: str, reservations: Mapping[str, Reservation] = {}) -> None:
+        """By what the pod's containers ask for now. reservations: of the pod, as they are from now on."""
+        occupancy, now = self.occupancy, dict[str, Allocation]()
+        for reservation in occupancy.directory.by_pod.get(pod, ()):
+            for key in occupancy.directory.by_reservation.get(reservation, ()):
+                held, request = occupancy.allocations[key], self.requests.get(key) or self.narrowed.get(key)
+                if request and request.rounded_up(len(held.exclusive)) != held.rounded_up:
+                    now[key] = replace(held, rounded_up=request.rounded_up(len(held.exclusive)))
+        if reservations or now:
+            self.occupancy = occupancy.changed(reservations, now, checked=False)
 
     def commit(self, pod: nri.PodSandbox, container: nri.Container, request: Request, event: str) -> Decision:
         """Places a new member, and records it."""

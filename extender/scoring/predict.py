@@ -29,14 +29,10 @@ STRICT = frozenset({Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE})
 
 @dataclass(frozen=True)
 class Wanted:
-    """An opted-in pod, ready to be predicted. requests: of its opted-in containers, in the order of their creation.
-
-    lasting: the names of those that run as long as the pod; the others give their CPUs back before the pod is up.
-    """
+    """An opted-in pod, ready to be predicted. requests: of its opted-in containers, in the order of their creation."""
 
     pod: PodRow
     requests: tuple[Request, ...]
-    lasting: frozenset[str]
 
     @property
     def opt_in(self) -> OptIn:
@@ -144,6 +140,7 @@ def wanted(
     namespace's. used_milli: what pods of its workload use, 0: not known.
     """
     allowed = {name: quota.allowed(opt_in) for name, opt_in in opt_ins(pod, defaults).items()}
+    lasting = {container.name for container in pod.lasting}
     requests = tuple(
         Request(
             pod.uid,
@@ -156,23 +153,20 @@ def wanted(
             max_exclusive_cpus=quota.exclusive_cpus,
             refused=refused,
             budget=pod.budget,
+            lasts=container.name in lasting,
         )
         for container in pod.containers
         if container.name in allowed
         for opt_in, refused in (allowed[container.name],)
         if opt_in.policy is not Policy.NONE
     )
-    return Wanted(pod, requests, frozenset(container.name for container in pod.lasting)) if requests else None
+    return Wanted(pod, requests) if requests else None
 
 
 def taken_demand(pod: PodRow) -> Demand:
     """The pod's, with the CPUs of its own whole: on whichever node. BadQuantity as `PodRow.demand`."""
     want = wanted(pod)
-    own = (
-        [request for request in want.requests if request.wants_exclusive and request.name in want.lasting]
-        if want
-        else []
-    )
+    own = [request for request in want.requests if request.wants_exclusive and request.lasts] if want else []
     if not own:
         return pod.demand
     if pod.budget is not None:
@@ -203,7 +197,7 @@ def predict(machine: Machine, occupancy: Occupancy, want: Wanted, kin: Kin) -> P
         decisions.append(decision)
         reservation = decision.reservation(request)
         reservations[reservation.key] = reservation
-        if decision.share_again or (request.name in want.lasting and decision.exclusive):
+        if decision.share_again or (request.lasts and decision.exclusive):
             if decision.exclusive:
                 allocations.append(decision.allocation(request))
             occupancy = _applied(occupancy, decision, request)

@@ -22,6 +22,11 @@ from numakin.placement.decide.request import Request
 from numakin.placement.decide.scoring import EMPTY_SHARE, KIN_SHARE, ROOM_SHARE
 from numakin.placement.optin.options import Cpus, Pool
 
+Number = Floats | np.float64
+"""Of each cell, or the same for all."""
+
+NONE = np.float64(0)
+
 DIGITS = 9
 """To which numakin.placement.decide.room rounds before it compares."""
 
@@ -100,21 +105,15 @@ def needs_of(want: Wanted, kins: Kins) -> Needs | None:
         return None
     deciding = want.whole[:1] if want.alone_decides else want.whole
     leaves = want.whole[0].pod_demand.expected_milli if following.begins(want, kins) else None
-    return Needs(tuple(_need(request, want) for request in deciding), rest, leaves)
+    return Needs(tuple(_need(request) for request in deciding), rest, leaves)
 
 
-def _need(request: Request, want: Wanted) -> ContainerNeed:
+def _need(request: Request) -> ContainerNeed:
     demand = request.reservation_demand
     own = request.demand.whole_cpus if request.wants_exclusive else 0
     cores = request.opt_in.cpus is Cpus.EXCLUSIVE_CORES
-    return ContainerNeed(
-        max(demand.cpu_milli, 1000 * own),
-        max(demand.expected_milli, 1000 * own),
-        demand.memory,
-        own,
-        cores,
-        request.name in want.lasting,
-    )
+    asked = request.demand.cpu_milli if own else 0
+    return ContainerNeed(demand.cpu_milli, demand.expected_milli, demand.memory, own, cores, asked, request.lasts)
 
 
 def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) -> NodeScores:
@@ -123,7 +122,7 @@ def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) 
     """
     first, *later = needs.containers
     rest = needs.rest
-    terms = _terms(cells, first, np.float64(0), rest)
+    terms = _terms(cells, first, NONE, NONE, rest)
     fits = terms.fits & ((first.memory == 0) | ((cells.account >= first.memory) & (cells.real >= first.memory)))
     ranked = (
         (-cells.hot, cells.hot.any()),
@@ -141,10 +140,10 @@ def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) 
     counted = np.where(counts, kin, 0.0)
     sure, near, score, calm = fits[rows], counted[rows], terms.score(counted)[rows], counts[rows]
     if later:
-        there, taken = cells.at(rows), np.zeros(len(chosen))
+        there, taken, rounded_up = cells.at(rows), NONE, NONE
         for before, need in zip(needs.containers, later, strict=False):
-            taken = taken + _kept(there, before)
-            terms = _terms(there, need, taken, rest)
+            taken, rounded_up = taken + _kept(there, before), rounded_up + _rounded_up(there, before)
+            terms = _terms(there, need, taken, rounded_up, rest)
             sure &= terms.fits
             score += terms.score(np.where(terms.crowded, 0.0, near))
         score /= len(needs.containers)
@@ -152,18 +151,23 @@ def best(cells: Cells, needs: Needs, kin: Floats, planned: Bools | None = None) 
     return NodeScores(score, near, sure, follow, homes=cells.numa_node[rows], calm=calm)
 
 
-def _terms(cells: Cells, need: ContainerNeed, taken: Floats | np.float64, rest: int) -> _Terms:
-    """taken: CPUs there that the pod's other containers have for themselves by now."""
-    left, unused = cells.free - need.cpu_milli, cells.unused - need.expected
+def _terms(cells: Cells, need: ContainerNeed, taken: Number, rounded_up: Number, rest: int) -> _Terms:
+    """taken: CPUs there that the pod's other containers have for themselves by now. rounded_up: by how many millicores
+    these are more than was asked for.
+    """
+    asked: Number | int = need.cpu_milli
+    if need.own:
+        asked = np.maximum(asked + rounded_up + _rounded_up(cells, need), 1000 * need.own)
+    left, unused = cells.free - asked, cells.unused - np.maximum(need.expected, asked)
     spare = np.minimum(left, unused)
     usable = _can_have_exclusive(cells, need, taken) if need.own else cells.spare > taken
     room = np.clip(spare / rest, 0.0, 1.0) if rest > 0 else np.ones_like(spare)
     empty = np.maximum(0.0, np.minimum(spare, cells.whole - cells.used) / cells.whole)
     crowded = unused < np.minimum(0.0, left)
-    return _Terms(usable & ((left >= 0) | (need.cpu_milli == 0)), crowded, room, empty)
+    return _Terms(usable & ((left >= 0) | (not need.own and not need.cpu_milli)), crowded, room, empty)
 
 
-def _can_have_exclusive(cells: Cells, need: ContainerNeed, taken: Floats | np.float64) -> Bools:
+def _can_have_exclusive(cells: Cells, need: ContainerNeed, taken: Number) -> Bools:
     """Whether so many CPUs may become the container's own: as numakin.placement.decide.survey's `takeable` and
     `own.most` have it.
     """
@@ -180,14 +184,18 @@ def _can_have_exclusive(cells: Cells, need: ContainerNeed, taken: Floats | np.fl
     return able_to
 
 
-def _kept(there: Cells, need: ContainerNeed) -> Floats:
+def _kept(there: Cells, need: ContainerNeed) -> Number:
     """The CPUs that a container has for itself as long as its pod lives."""
     if not need.own or not need.lasts:
-        return np.zeros(len(there.core))
-    if not need.cores:
-        return np.full(len(there.core), float(need.own))
-    size = np.maximum(1.0, there.core)
-    return np.ceil(need.own / size) * size
+        return NONE
+    size = np.maximum(1.0, there.core) if need.cores else np.float64(1)
+    kept: Number = np.ceil(need.own / size) * size
+    return kept
+
+
+def _rounded_up(there: Cells, need: ContainerNeed) -> Number:
+    """Millicores by which they are more than it asks for."""
+    return 1000 * _kept(there, need) - need.asked if need.lasts else NONE
 
 
 def _chosen(fits: Bools, *terms: Floats) -> Positions:

@@ -208,6 +208,7 @@ def allocation_to(allocation: Allocation) -> pb.Allocation:
         externally_managed=allocation.externally_managed,
         open=allocation.open,
         stable=allocation.stable,
+        rounded_up_milli=allocation.rounded_up,
     )
 
 
@@ -223,6 +224,7 @@ def allocation_from(message: pb.Allocation) -> Allocation:
         externally_managed=message.externally_managed,
         open=message.open,
         stable=message.stable,
+        rounded_up=message.rounded_up_milli,
     )
 
 

@@ -214,7 +214,7 @@ class Part(_message.Message):
     def __init__(self, numa_node: _Optional[int] = ..., cpu_milli: _Optional[int] = ..., memory: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class Allocation(_message.Message):
-    __slots__ = ("container", "name", "pod", "reservation", "cpus", "mems", "exclusive", "externally_managed", "open", "stable")
+    __slots__ = ("container", "name", "pod", "reservation", "cpus", "mems", "exclusive", "externally_managed", "open", "stable", "rounded_up_milli")
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POD_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +225,7 @@ class Allocation(_message.Message):
     EXTERNALLY_MANAGED_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     STABLE_FIELD_NUMBER: _ClassVar[int]
+    ROUNDED_UP_MILLI_FIELD_NUMBER: _ClassVar[int]
     container: str
     name: str
     pod: str
@@ -235,7 +236,8 @@ class Allocation(_message.Message):
     externally_managed: bool
     open: bool
     stable: bool
-    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ..., open: _Optional[bool] = ..., stable: _Optional[bool] = ...) -> None: ...
+    rounded_up_milli: int
+    def __init__(self, container: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., reservation: _Optional[str] = ..., cpus: _Optional[str] = ..., mems: _Optional[str] = ..., exclusive: _Optional[str] = ..., externally_managed: _Optional[bool] = ..., open: _Optional[bool] = ..., stable: _Optional[bool] = ..., rounded_up_milli: _Optional[int] = ...) -> None: ...
 
 class Report(_message.Message):
     __slots__ = ("generation", "base_generation", "fingerprint", "reservations", "gone_reservations", "allocations", "gone_allocations", "free_memory", "decisions", "registered", "used_cpu", "stalled", "free_hugepages", "free_devices", "hot", "yielded", "earlier")

@@ -135,7 +135,9 @@ def views(draw: st.DrawFn, name: str = "n") -> NodeView:
         own = CpuSet.of({cpu for cpu in cpus if cpu is not None})
         if kind == "own" and own:
             free -= own
-            allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, own, exclusive=own)
+            allocations[f"{key}/c"] = Allocation(
+                f"{key}/c", "main", key, key, own, exclusive=own, rounded_up=500 * (own.lowest % 2)
+            )
         elif kind == "open" and free:
             allocations[f"{key}/c"] = Allocation(f"{key}/c", "main", key, key, free, open=True)
         elif kind == "stable" and (part := here & free):

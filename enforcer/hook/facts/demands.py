@@ -107,6 +107,7 @@ class Demands:
             max_exclusive_cpus=self._quota(pod.namespace).exclusive_cpus,
             refused=refused,
             budget=budget,
+            lasts=self._nominations.lasts(pod.uid, container.name),
         )
 
     def foreseen(self, pod: nri.PodSandbox, like: Request | None) -> Request | None:
@@ -231,6 +232,7 @@ class Demands:
             pod_demand=self._counted(request.pod, workload, whole),
             workload=workload,
             budget=budget,
+            lasts=self._nominations.lasts(request.pod, request.name),
         )
 
     def _asked(self, pod: str, member: _Member, name: str) -> tuple[Demand, Demand, PodBudget | None]:

@@ -89,6 +89,12 @@ class Nominations:
         nomination = self._by_pod.get(pod)
         return nomination.budget if nomination is not None else None
 
+    def lasts(self, pod: str, container: str) -> bool:
+        """Whether the container runs as long as its pod, as far as is known."""
+        nomination = self._by_pod.get(pod)
+        settings = nomination.containers.get(container) if nomination is not None else None
+        return settings is None or _lasts(settings)
+
     def opt_in(self, pod: str, container: str, own: OptIn) -> OptIn:
         """What the container asks for, with what its group's object says. own: by its annotations alone."""
         nomination = self._by_pod.get(pod)
@@ -148,10 +154,14 @@ def _read(expect: pb.Expect) -> _Nomination:
     )
 
 
+def _lasts(container: pb.ContainerDemand) -> bool:
+    return container.restartable or not container.init
+
+
 def _budget(expect: pb.Expect, whole: Demand | None) -> PodBudget | None:
     if not expect.budget or whole is None:
         return None
-    lasting = (container for container in expect.containers if container.restartable or not container.init)
+    lasting = filter(_lasts, expect.containers)
     return PodBudget.of(whole.cpu_milli, {container.name: container.slice for container in lasting})
 
 

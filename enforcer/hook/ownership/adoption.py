@@ -275,6 +275,7 @@ def _pinned(machine: Machine, request: Request, homes: NumaSet, grant: Grant, me
             grant.exclusive,
             stable=grant.stable,
             within=request.within,
+            rounded_up=request.rounded_up(len(grant.exclusive)),
         ),
         grant.let_out & machine.cpu_nodes,
     )

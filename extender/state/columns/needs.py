@@ -8,8 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class ContainerNeed:
     """What one container asks of a NUMA node. expected: millicores that it counts as where it uses more. memory: bytes,
-    of which the first container's is the whole pod's. own: CPUs of its own; cores: whether they are whole cores. lasts:
-    whether as long as the pod.
+    of which the first container's is the whole pod's. own: CPUs of its own; cores: whether they are whole cores; asked:
+    millicores that it asks for them. lasts: whether as long as the pod.
     """
 
     cpu_milli: int
@@ -17,6 +17,7 @@ class ContainerNeed:
     memory: int
     own: int
     cores: bool
+    asked: int
     lasts: bool
 
 

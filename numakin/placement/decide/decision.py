@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from numakin.placement.decide.request import Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -91,12 +91,13 @@ class Decision:
             open=not self.fits,
             stable=self.stable,
             within=request.within,
+            rounded_up=request.rounded_up(len(self.exclusive)),
         )
 
     def applied(self, occupancy: Occupancy, request: Request) -> Occupancy:
         """The occupancy once this decision is carried out, its updates included; AlreadyHeld when it is too old."""
         held = occupancy.allocations
-        allocations = {key: replace(held[key], exclusive=CpuSet()) for key in self.share_again if key in held}
+        allocations = {key: held[key].sharing() for key in self.share_again if key in held}
         for container, cpus in self.updates:
             if container in held:
                 allocations[container] = allocations.get(container, held[container]).resized(cpus)

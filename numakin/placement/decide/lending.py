@@ -8,10 +8,8 @@ then on, as few as it takes, so that all have what they asked for. A request of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from numakin.placement.decide.room import Room
-from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.state.occupancy import Allocation, Occupancy
 
 MOST_LENDERS = 16
@@ -35,14 +33,20 @@ def lenders(room: Room) -> list[tuple[str, ...]]:
 
 
 def _alone(occupancy: Occupancy, keys: Iterable[str]) -> tuple[str, ...]:
-    of = occupancy.directory.by_reservation
-    return tuple(container for key in keys for container in of[key] if occupancy.allocations[container].exclusive)
+    return tuple(container for key in keys for container in _rounded_up(occupancy, key))
+
+
+def _rounded_up(occupancy: Occupancy, key: str) -> list[str]:
+    """Of a reservation those that were; where none was by itself all: their pod's budget was."""
+    held = [occupancy.allocations[container] for container in occupancy.directory.by_reservation[key]]
+    by_itself = [allocation.container for allocation in held if allocation.rounded_up]
+    return by_itself or [allocation.container for allocation in held if allocation.exclusive]
 
 
 def without_their_own(occupancy: Occupancy, containers: tuple[str, ...]) -> Occupancy:
     """These containers are not alone on their CPUs any more; their cpusets are still to be set anew."""
     shared: dict[str, Allocation | None] = {
-        container: replace(occupancy.allocations[container], exclusive=CpuSet()) for container in containers
+        container: occupancy.allocations[container].sharing() for container in containers
     }
     return occupancy.changed(allocations=shared, checked=False)
 
@@ -53,7 +57,8 @@ def _excess(room: Room) -> dict[str, int]:
     for key, reservation in occupancy.reservations.items():
         if key == room.request.reservation_key:
             continue
-        more = 1000 * occupancy.own_of(key).bit_count() - reservation.demand.cpu_milli
+        whole = 1000 * occupancy.own_of(key).bit_count() - reservation.demand.cpu_milli
+        more = max(whole, occupancy.rounded_up(key))
         if more > 0:
             excess[key] = more
     return dict(sorted(excess.items(), key=lambda entry: (-entry[1], entry[0])))

@@ -20,7 +20,7 @@ class Request:
     workload: as `Reservation` has it. max_exclusive_cpus: what its namespace's own quota says of exclusive CPUs, None:
     nothing. refused: in words, what was left out of opt_in because of that quota. budget: its pod's own, where that has
     one and it is known; `demand` is then what the container asks for by itself, which may be nothing. within: as
-    `Allocation` has it.
+    `Allocation` has it. lasts: as long as its pod, as far as is known; else its CPUs are free before the pod is up.
     """
 
     pod: str
@@ -35,6 +35,7 @@ class Request:
     refused: tuple[str, ...] = ()
     budget: PodBudget | None = None
     within: CpuSet = CpuSet()
+    lasts: bool = True
 
     @property
     def namespace(self) -> str:
@@ -82,6 +83,12 @@ class Request:
         """
         asked = self.demand if self.budget is None else self.pod_demand
         return self.opt_in.cpus.own and (self.opt_in.cpus_named or asked.cpu_milli >= 1000)
+
+    def rounded_up(self, count: int) -> int:
+        """Millicores by which so many CPUs of its own are more than its pod's demand has for it, which is what it asks
+        for. A budget's are for all of its pod's containers, and who does not last has what those after it will have.
+        """
+        return max(0, 1000 * count - self.demand.cpu_milli) if self.budget is None and self.lasts else 0
 
     @property
     def wants_stable(self) -> bool:

@@ -55,7 +55,7 @@ def survey(machine: Machine, occupancy: Occupancy, request: Request, kin: Kin) -
             memory={mem: memory.capacity(machine, mem) - load.rows.get(mem, EMPTY).memory for mem in machine.mems},
             real={mem: memory.really_free(machine, occupancy, mem) for mem in machine.mems},
         ),
-        needed=StillNeeded(*_need(request, own), yet_to_take.memory, yet_to_take.hugepages, own),
+        needed=StillNeeded(*_need(machine, occupancy, request, own), yet_to_take.memory, yet_to_take.hugepages, own),
         group=GroupOutlook(
             kin=pulls_of(machine, occupancy, request, kin),
             rest=kin.room_milli or _rest_of_group(occupancy, request),
@@ -75,14 +75,18 @@ def _free_cpus(machine: Machine, occupancy: Occupancy, request: Request) -> dict
     return {cpu_node: machine.node(cpu_node).cpus.mask & ~taken for cpu_node in machine.cpu_nodes}
 
 
-def _need(request: Request, own: int) -> tuple[int, int]:
+def _need(machine: Machine, occupancy: Occupancy, request: Request, own: int) -> tuple[int, int]:
     """Millicores that must be free, and those that it is expected to take: outside the shared pool requests hold no
-    room, exclusive CPUs count whole.
+    room, exclusive CPUs count whole, and what its pod's other containers ask for beside them.
     """
     if request.pool is not Pool.SHARED:
         return 0, 0
-    demand = request.reservation_demand
-    return max(demand.cpu_milli, 1000 * own), max(demand.expected_milli, 1000 * own)
+    demand, cpu = request.reservation_demand, request.reservation_demand.cpu_milli
+    if request.wants_exclusive:
+        takes = exclusive.least(machine, own, whole_cores=request.opt_in.cpus is Cpus.EXCLUSIVE_CORES)
+        more = request.rounded_up(takes) + occupancy.rounded_up(request.reservation_key, but=request.container)
+        cpu = max(cpu + more, 1000 * own)
+    return cpu, max(cpu, demand.expected_milli)
 
 
 def _own(

@@ -77,7 +77,8 @@ class Allocation:
     updated. open: it is a member that has no home, and runs on all CPUs that no other container has for itself; `cpus`
     is empty where that was all of them when it was placed. stable: its CPUs stay what they are: none of them becomes
     exclusive, and it gets no others. within: those that another owner gave it, of which it has a part, whatever the
-    CPUs of its home are; empty: there is no other owner.
+    CPUs of its home are; empty: there is no other owner. rounded_up: millicores by which its exclusive CPUs are more
+    than its pod's demand has for it.
     """
 
     container: str
@@ -91,6 +92,7 @@ class Allocation:
     open: bool = False
     stable: bool = False
     within: CpuSet = CpuSet()
+    rounded_up: int = 0
 
     @property
     def placed(self) -> bool:
@@ -100,6 +102,10 @@ class Allocation:
     def resized(self, cpus: CpuSet) -> Allocation:
         """With these CPUs instead; they are its own where those before were."""
         return replace(self, cpus=cpus, exclusive=cpus if self.exclusive else CpuSet())
+
+    def sharing(self) -> Allocation:
+        """Without CPUs for itself; its cpuset is still to be set anew."""
+        return replace(self, exclusive=CpuSet(), rounded_up=0)
 
 
 def as_one(reservations: Sequence[Reservation]) -> Reservation:

@@ -90,11 +90,16 @@ class Index:
             mask |= self.allocations[container].exclusive.mask
         return mask
 
+    def rounded_up(self, reservation: str) -> int:
+        """Millicores by which these CPUs are more than was asked for."""
+        containers = self.directory.by_reservation.get(reservation, ())
+        return sum(self.allocations[container].rounded_up for container in containers)
+
     def load_of(self, machine: Machine, key: str) -> Load:
         """What one reservation puts on each NUMA node."""
         containers = self.directory.by_reservation.get(key, ())
         bound = any(self.allocations[container].mems for container in containers)
-        return load_of(machine, self.reservations.get(key), self.own_of(key), bound=bound)
+        return load_of(machine, self.reservations.get(key), self.own_of(key), self.rounded_up(key), bound=bound)
 
 
 def merged(old: Mapping[str, _Held], new: Mapping[str, _Held | None]) -> Mapping[str, _Held]:
@@ -123,11 +128,11 @@ def _difference(
     return difference
 
 
-def _weight(allocation: Allocation | None) -> tuple[str, int, bool] | None:
+def _weight(allocation: Allocation | None) -> tuple[str, int, int, bool] | None:
     """What of an allocation counts in its reservation's load."""
     if allocation is None or not (allocation.exclusive or allocation.mems):
         return None
-    return allocation.reservation, allocation.exclusive.mask, bool(allocation.mems)
+    return allocation.reservation, allocation.exclusive.mask, allocation.rounded_up, bool(allocation.mems)
 
 
 NO_RESERVATIONS: Mapping[str, Reservation] = {}

@@ -66,12 +66,12 @@ class Load:
 NOTHING = Load()
 
 
-def load_of(machine: Machine, reservation: Reservation | None, own: int, *, bound: bool) -> Load:
-    """What a reservation puts on each NUMA node. own: the mask of its exclusive CPUs; bound: its memory can go nowhere
-    else.
+def load_of(machine: Machine, reservation: Reservation | None, own: int, rounded_up: int, *, bound: bool) -> Load:
+    """What a reservation puts on each NUMA node. own: the mask of its exclusive CPUs; rounded_up: millicores by which
+    they are more than those asked for that have them; bound: its memory can go nowhere else.
 
-    Exclusive CPUs count whole where they are, also when they are more than what was asked for; where they cover the
-    demand, no more of it counts.
+    Exclusive CPUs count whole where they are, also when they are more than what was asked for, and beside them what its
+    other containers ask for; where they cover all of that, no more of it counts.
     """
     owned = {node.id: 1000 * (node.cpus.mask & own).bit_count() for node in machine.numa_nodes} if own else {}
     rows = {numa_node: NodeLoad(cpu=milli, expected=milli) for numa_node, milli in owned.items() if milli}
@@ -82,10 +82,11 @@ def load_of(machine: Machine, reservation: Reservation | None, own: int, *, boun
     parts = _left(machine, reservation.parts) or _parts(machine, reservation)
     weights = [part.memory for part in parts]
     demand = reservation.demand
-    no_more = reservation.pool is not Pool.SHARED or sum(owned.values()) >= demand.cpu_milli
+    cpu = demand.cpu_milli + rounded_up
+    no_more = reservation.pool is not Pool.SHARED or sum(owned.values()) >= cpu
     cpu_weights = [part.cpu_milli for part in parts]
-    cpus = shared_out(0 if no_more else demand.cpu_milli, cpu_weights)
-    uses = shared_out(0 if no_more else demand.expected_milli, cpu_weights)
+    cpus = shared_out(0 if no_more else cpu, cpu_weights)
+    uses = shared_out(0 if no_more else max(cpu, demand.expected_milli), cpu_weights)
     memory = shared_out(demand.memory, weights)
     committed = shared_out(max(demand.memory, demand.memory_limit or 0) if bound else demand.memory, weights)
     for (numa_node, *_), milli, use, requested, may_use in zip(parts, cpus, uses, memory, committed, strict=True):

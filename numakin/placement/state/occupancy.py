@@ -155,6 +155,11 @@ class Occupancy:
         """The mask of the CPUs that a reservation's containers have for themselves."""
         return self.index.own_of(reservation)
 
+    def rounded_up(self, reservation: str, but: str = "") -> int:
+        """Millicores by which these are more than was asked for; without those of the container `but`."""
+        held = self.allocations.get(but)
+        return self.index.rounded_up(reservation) - (held.rounded_up if held and held.reservation == reservation else 0)
+
     def load(self, machine: Machine, but: str = "") -> Load:
         """What all reservations put on each NUMA node, without the reservation `but`."""
         index = self.on(machine).index

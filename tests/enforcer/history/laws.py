@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from numakin.placement.decide import memory
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.placement.model.demand import cpu_of
 from numakin.placement.optin.quotas import UNLIMITED
 from numakin.placement.state import pools
 from tests.enforcer.history.truth import NAMESPACES, Truth
@@ -145,6 +146,8 @@ def who_has_cpus_of_its_own_has_as_many_as_it_asks_for(truth: Truth) -> None:
         unit = core if living.wish("cpus") == "exclusive-cores" else 1
         asked = -(-shares // (1024 * unit)) * unit
         assert len(own) == asked, f"{key} has CPUs {own} and asks for {shares / 1024:g}"
+        known = truth.node.agent.occupancy.allocations[key].rounded_up
+        assert known == 1000 * len(own) - cpu_of(shares), f"{key} has {known} millicores more than it asks for"
 
 
 def who_has_cpus_has_those_that_are_meant(truth: Truth) -> None:

@@ -9,6 +9,7 @@ from enforcer.hook.ownership.checkpoint import Past
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
+from numakin.wire import report_pb2 as pb
 from tests import machines
 from tests.enforcer.hook.world import World, container, member, pod
 
@@ -20,6 +21,57 @@ def test_exclusive_cpus_are_shared_with_nobody_and_come_back_at_stop(world: Worl
     assert CpuSet.parse(world.cpus("own")).isdisjoint(CpuSet.parse(world.cpus("a")))
     world.apply(world.agent.stop_container(member("own", cpus="exclusive-cores"), own))
     assert world.cpus("a") == "0-3,8-11"
+
+
+class TestRoundedUp:
+    """Beside a container of 3 CPUs in whole cores another one of its pod asks for 1."""
+
+    SANDBOX = member("a", cpus="exclusive-cores", **{"cpus.numakin.io/container.side": "shared"})
+
+    @pytest.fixture
+    def main(self, world: World) -> nri.Container:
+        main = container("a", cpus=3)
+        world.create(self.SANDBOX, main)
+        world.create(self.SANDBOX, self.side())
+        return main
+
+    def side(self) -> nri.Container:
+        made = container("a-side")
+        made.name, made.pod_sandbox_id = "side", self.SANDBOX.id
+        return made
+
+    def load(self, world: World) -> int:
+        return sum(world.agent.occupancy.cpu_load(world.machine).values())
+
+    def test_both_count(self, world: World, main: nri.Container) -> None:
+        assert (len(CpuSet.parse(world.cpus("a"))), self.load(world)) == (4, 5000)
+
+    @pytest.mark.parametrize(("cpus", "load"), [(3.5, 5000), (4, 5000), (5, 7000)])
+    def test_after_a_resize(self, world: World, main: nri.Container, cpus: float, load: int) -> None:
+        world.apply(world.agent.update_container(self.SANDBOX, main, container("a", cpus).linux.resources))
+        assert self.load(world) == load
+
+    def test_after_a_restart(self, world: World, main: nri.Container) -> None:
+        past = Past().with_those_of(world.agent.occupancy)
+        world.started().takeover.remember(past)
+        assert world.agent.synchronize([self.SANDBOX], [main, self.side()]) == []
+        assert self.load(world) == 5000
+
+    def test_when_the_container_ends(self, world: World, main: nri.Container) -> None:
+        """Its pod's room is kept for it, as it was asked for."""
+        world.apply(world.agent.stop_container(self.SANDBOX, main))
+        assert self.load(world) == 4000
+
+
+def test_of_an_init_container_only_what_is_more_than_the_pods_whole_demand_is_taken(world: World) -> None:
+    """It is gone before the pod is up, as the extender knows, which has its spec."""
+    sandbox, asks = member("a", cpus="exclusive-cores"), container("a", cpus=3)
+    told = pb.Expect(pod=sandbox.uid, pod_demand=pb.Demand(cpu_milli=4000))
+    told.containers.add(name="app", init=True, demand=pb.Demand(cpu_milli=3000))
+    world.agent.expect(told)
+    world.create(sandbox, asks)
+    assert len(CpuSet.parse(world.cpus("a"))) == 4
+    assert sum(world.agent.occupancy.cpu_load(world.machine).values()) == 4000
 
 
 def test_more_exclusive_cpus_than_shares_can_say_are_as_many_as_the_limit_says() -> None:

@@ -34,6 +34,7 @@ XEON = MACHINES["xeon-8380"].machine
 
 SIDECAR = ContainerRow("proxy", {"cpu": "500m"}, init=True, restartable=True)
 SETUP = ContainerRow("setup", {"cpu": "2"}, init=True)
+SHORT = ContainerRow("short", {"cpu": "2500m"}, init=True)
 OTHER = ContainerRow("other", {"cpu": "1"})
 SLICE = ContainerRow("slice", {"cpu": "2"}, {"cpu": "2"})
 
@@ -58,6 +59,10 @@ ASKED = [
     {"cpus": "exclusive", "cpu": "1", "beside": (OTHER,)},
     {"cpus": "exclusive-cores", "cpu": "1", "beside": (OTHER,)},
     {"cpus": "exclusive", "cpu": "1", "beside": (SETUP, SIDECAR)},
+    {"cpus": "exclusive", "cpu": "1500m", "beside": (SHORT, SIDECAR)},
+    {"cpus_of_main": "exclusive-cores", "cpu": "3", "beside": (SIDECAR,)},
+    {"cpus_of_main": "exclusive", "cpu": "1500m", "used_milli": 2700, "beside": (OTHER,)},
+    {"cpus": "exclusive-cores", "cpu": "1500m", "beside": (replace(OTHER, requests={"cpu": "2500m"}), SIDECAR)},
     {"cpus_of_main": "exclusive", "cpu": "2", "beside": (SIDECAR,)},
     {"cpus_of_main": "exclusive", "cpus_of_other": "exclusive-cores", "beside": (OTHER,)},
     {"cpus_of_proxy": "exclusive", "policy_of_main": "restricted", "beside": (SIDECAR,)},
@@ -185,6 +190,7 @@ def test_a_node_where_another_owner_has_the_cpusets_is_scored_as_one_without_an_
         pytest.param({"cpus": "exclusive", "cpu": "2"}, id="own"),
         pytest.param({"cpus": "exclusive-cores", "cpu": "2"}, id="own-cores"),
         pytest.param({"cpus_of_main": "exclusive", "cpu": "2", "beside": (SIDECAR,)}, id="own-beside-a-sidecar"),
+        pytest.param({"cpus_of_main": "exclusive-cores", "cpu": "3", "beside": (SIDECAR,)}, id="own-rounded-up"),
         pytest.param({"scope": "container", "cpus": "exclusive"}, id="container-scope-of-one"),
         pytest.param({"scope": "container", "beside": (OTHER,)}, id="containers-one-by-one"),
     ],

@@ -60,6 +60,7 @@ allocations = st.builds(
     externally_managed=st.booleans(),
     open=st.booleans(),
     stable=st.booleans(),
+    rounded_up=amounts,
 )
 rules = st.builds(
     Rules,

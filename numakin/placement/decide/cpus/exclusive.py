@@ -38,10 +38,16 @@ def suits(machine: Machine, own: CpuSet, wanted: int, *, whole_cores: bool) -> b
 
 def taken(machine: Machine, wanted: int, *, whole_cores: bool) -> int:
     """The most CPUs that a container which wants so many is given: whole cores take their siblings too."""
-    if not whole_cores:
-        return wanted
     sizes = machine.core_sizes
-    return -(-wanted // max(sizes)) * max(sizes) if len(sizes) == 1 else wanted + max(sizes) - 1
+    fewest = least(machine, wanted, whole_cores=whole_cores)
+    return wanted + max(sizes) - 1 if whole_cores and len(sizes) > 1 else fewest
+
+
+def least(machine: Machine, wanted: int, *, whole_cores: bool) -> int:
+    """The fewest CPUs that it is given; cores of several sizes may be just as many."""
+    sizes = machine.core_sizes
+    size = max(sizes) if whole_cores and len(sizes) == 1 else 1
+    return -(-wanted // size) * size
 
 
 def most(machine: Machine, numa_node: int, free: int, budget: int, *, whole_cores: bool) -> int:
