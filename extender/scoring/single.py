@@ -25,7 +25,7 @@ from numakin.placement.optin.options import Cpus, Pool
 Number = Floats | np.float64
 """Of each cell, or the same for all."""
 
-NONE = np.float64(0)
+NONE: Number = np.float64(0)
 
 DIGITS = 9
 """To which numakin.placement.decide.room rounds before it compares."""

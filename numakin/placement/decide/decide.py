@@ -209,6 +209,8 @@ def _none_of_its_own(room: Room) -> Reason:
     free = sum(headroom.free[node].bit_count() for node in room.usable)
     unrequested = sum(max(0, headroom.cpu[node]) for node in room.usable) // 1000
     kept = ", the last shared one of a pool is kept" if spared < wanted <= min(free, unrequested) else ""
+    if spared >= wanted and room.needed.cpu > 1000 * wanted:
+        kept = f", and its pod needs {room.needed.cpu / 1000:g} with them"
     if room.request.opt_in.cpus is Cpus.EXCLUSIVE_CORES:
         text = f"{spared} can be spared in whole cores of {free} free ones{kept}"
     else:

@@ -99,7 +99,9 @@ class Index:
         """What one reservation puts on each NUMA node."""
         containers = self.directory.by_reservation.get(key, ())
         bound = any(self.allocations[container].mems for container in containers)
-        return load_of(machine, self.reservations.get(key), self.own_of(key), self.rounded_up(key), bound=bound)
+        own = self.own_of(key)
+        rounded_up = self.rounded_up(key) if own else 0
+        return load_of(machine, self.reservations.get(key), own, rounded_up, bound=bound)
 
 
 def merged(old: Mapping[str, _Held], new: Mapping[str, _Held | None]) -> Mapping[str, _Held]:

@@ -45,8 +45,9 @@ def test_what_they_ask_for_is_kept_in_the_pool():
 @pytest.mark.parametrize(("free", "own"), [(5, 4), (4, 0)], ids=["beside it", "not beside it"])
 def test_a_container_has_cpus_of_its_own_where_its_own_pods_fit(free, own):
     main, side = beside("a", 3, Cpus.EXCLUSIVE_CORES, 1)
-    before = filled(CORES, asks("x", 16 - free), main)
+    first, before = settle(CORES, filled(CORES, asks("x", 16 - free)), main)
     assert len(before.allocations["a-main"].exclusive) == own
+    assert ("its pod needs 5 with them" in first.sentence) == (not own)
     decision, after = settle(CORES, before, side)
     assert decision.fits
     assert after.cpu_load(CORES)[0] <= 16_000
