@@ -2,11 +2,13 @@
 
 Its imports are most of what a start takes. Each process of tests has one for each program, which imports it and forks one
 for each start: `main()` runs in a process of its own, with its own arguments, environment, outputs and end, as by its
-console script. In the demo, in clusters, in benchmarks, and by runtimes it is executed, as in its image.
+console script. In the demo, by `make cluster`, beside real kubelets, in benchmarks, and by runtimes it is executed, as in
+its image.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -46,6 +48,8 @@ AS_WRITTEN: Mapping[str, float] = MappingProxyType({})
 MOST_BYTES = 1 << 17
 """Of a request: arguments and environment."""
 
+_PR_SET_PDEATHSIG = 1
+
 ROOM_FOR_TITLES = " " * 1000
 """In the command line of what forks: a program writes the titles of its own processes over it."""
 
@@ -82,12 +86,12 @@ class Forked:
 
     def _ended(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
-            self.returncode = int(self._status.recv(32))
+            self.returncode = int(self._status.recv(32) or -signal.SIGKILL)  # it ends with who forked it
             self._status.close()
         return self.returncode
 
 
-class _Server:
+class Forking:
     """The process that has imported a program."""
 
     def __init__(self, program: str) -> None:
@@ -114,18 +118,23 @@ class _Server:
             socket.send_fds(self._requests, [json.dumps(request).encode()], passed)
         return Forked(ours)
 
+    def begin(self, arguments: Sequence[str], log: BinaryIO, environment: Mapping[str, str]) -> Forked:
+        """Both its outputs go to the log."""
+        with Path(os.devnull).open("rb") as nothing:
+            return self.start(arguments, (nothing, log, log), environment, AS_WRITTEN)
+
     def end(self) -> None:
         self._requests.close()
         self._process.wait()
 
 
-_servers: dict[str, _Server] = {}
+_servers: dict[str, Forking] = {}
 
 
 def prepare(program: str) -> None:
     """Has it imported for those that this process starts, and those processes that are forked from it."""
     if program not in _servers:
-        _servers[program] = _Server(program)
+        _servers[program] = Forking(program)
 
 
 def start(
@@ -182,7 +191,7 @@ def run(
 
 
 def end() -> None:
-    """Of the processes that fork: those that they forked go on."""
+    """Of the processes that fork, and of those that they forked."""
     while _servers:
         _servers.popitem()[1].end()
 
@@ -226,7 +235,9 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
 
 
 def _become(request: Mapping[str, Any], standard: Sequence[int]) -> None:
-    """As an executed program begins. standard: descriptors of its standard input and outputs."""
+    """As an executed program begins, in a session of its own. standard: descriptors of its standard input and outputs."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

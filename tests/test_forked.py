@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 from pathlib import Path
 
@@ -33,3 +35,15 @@ def test_each_has_its_own_log_and_ends_by_a_signal(tmp_path: Path) -> None:
     one.kill()
     assert process.returncode == -signal.SIGKILL
     assert other.end() == 0
+
+
+def test_it_leads_a_process_group_and_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
+    forking = forked.Forking("numakin-extender")
+    extender = ExtenderProcess(tmp_path, ("--no-kube",), begin=forking.begin)
+    extender.start()
+    assert os.getpgid(extender.pid) == extender.pid
+    gone = os.pidfd_open(extender.pid)
+    forking.end()
+    assert select.select([gone], [], [], PATIENCE_S)[0] == [gone]
+    os.close(gone)
+    assert extender.end() == -signal.SIGKILL

@@ -24,6 +24,7 @@ from lab.cluster.kubelets import Kubelets
 from lab.cluster.node import Node
 from lab.cluster.service import Service
 from lab.standins.all_or_nothing import AllOrNothing
+from lab.standins.extender import Begin
 from lab.standins.machines import MACHINES, write_sysfs
 from lab.standins.patience import PATIENCE_S, until
 
@@ -40,7 +41,7 @@ class Terms:
     start a kubelet. scheduler: its configuration. percentage: percentageOfNodesToScore. http_timeout: how long
     kube-scheduler waits for the extender, empty for what the configuration says. other_extenders: their entries in it.
     labels: more of them, by node.
-    scheduling_groups: as ControlPlane's.
+    scheduling_groups: as ControlPlane's. begin_extender, begin_enforcer: how they are started, where not executed.
     """
 
     machines: Mapping[str, str]
@@ -53,6 +54,8 @@ class Terms:
     other_extenders: tuple[Mapping[str, Any], ...] = ()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     scheduling_groups: bool = False
+    begin_extender: Begin | None = None
+    begin_enforcer: Begin | None = None
 
 
 @dataclass(slots=True)
@@ -164,7 +167,8 @@ class Cluster(AllOrNothing):
         for machine in {*self.terms.machines.values()}:
             write_sysfs(MACHINES[machine], self.folder / "sysfs" / machine)
         for name, machine in self.terms.machines.items():
-            node = self.nodes[name] = Node(name, self.folder / "sysfs" / machine, self.folder / name)
+            sysfs = self.folder / "sysfs" / machine
+            node = self.nodes[name] = Node(name, sysfs, self.folder / name, self.terms.begin_enforcer)
             self._stack.callback(node.stop)
             self.register(node)
         self._kubelets = kubelets = Kubelets(self.plane.api, self.nodes)
@@ -191,7 +195,8 @@ class Cluster(AllOrNothing):
         kubeconfig = self.folder / "extender.kubeconfig"
         given.kubeconfig_with(self.plane.server, kubeconfig, self.token(NAMESPACE, ACCOUNT))
         for number in range(self.terms.extenders):
-            extender = Extender(f"extender-{number}", self.folder, kubeconfig, self.terms.extender_options)
+            options, begin = self.terms.extender_options, self.terms.begin_extender
+            extender = Extender(f"extender-{number}", self.folder, kubeconfig, options, begin)
             self._stack.callback(extender.process.kill)
             extender.start()
             self.extenders.append(extender)

@@ -13,7 +13,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from lab.cluster.binaries import REPOSITORY, Binaries
 from lab.cluster.credentials import ADMIN, CONTROLLER_MANAGER, SCHEDULER, Credentials
-from lab.cluster.processes import Process, listening
+from lab.cluster.processes import Process, executed, listening
 from lab.cluster.release import SCHEDULING_GROUPS, SCHEDULING_GROUPS_GATES, Release
 from numakin.process.ports import free_port
 
@@ -117,7 +117,7 @@ class ControlPlane:
         return self.folder / "scheduler-config.yaml"
 
     def _process(self, program: str, *options: str) -> Process:
-        return Process(program, [self._binaries[program], *options], self.folder)
+        return Process(program, executed(self._binaries[program]), options, self.folder)
 
     def _etcd_options(self) -> tuple[str, ...]:
         clients, peers = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{free_port()}"

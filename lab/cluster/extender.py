@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.cluster.processes import Process
+from lab.cluster.processes import Process, executed
+from lab.standins.extender import Begin
 from numakin.process.ports import free_address
 
 ANSWER_S = 30.0
@@ -20,15 +21,18 @@ class Extender:
     enforcers' and of people's.
     """
 
-    def __init__(self, name: str, folder: Path, kubeconfig: Path, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, folder: Path, kubeconfig: Path, options: Sequence[str] = (), begin: Begin | None = None
+    ) -> None:
+        """begin: how it is started, where not executed."""
         self.http, self.grpc, self.web, health = (free_address() for _ in range(4))
         self._ready = folder / f"{name}.json"
-        command = [
-            sys.executable, "-m", "extender.main", "--listen", self.http, "--grpc-listen", self.grpc,
+        arguments = [
+            "--listen", self.http, "--grpc-listen", self.grpc,
             "--web-listen", self.web, "--health-listen", health,
             "--kubeconfig", str(kubeconfig), "--namespace", "numakin", "--ready-file", str(self._ready), *options,
         ]  # fmt: skip
-        self.process = Process(name, command, folder)
+        self.process = Process(name, begin or executed(sys.executable, "-m", "extender.main"), arguments, folder)
 
     def start(self) -> None:
         self._ready.unlink(missing_ok=True)

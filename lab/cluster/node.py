@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from enforcer.machine.sysfs import read_machine
-from lab.cluster.processes import Process
+from lab.cluster.processes import Process, executed
+from lab.standins.extender import Begin
 from lab.standins.kubelet.resources import of_container, of_sandbox
 from lab.standins.runtime.records import Container, Pod
 from lab.standins.runtime.runtime import Runtime
@@ -32,7 +33,8 @@ class Node:
     any thread.
     """
 
-    def __init__(self, name: str, sysfs: Path, folder: Path) -> None:
+    def __init__(self, name: str, sysfs: Path, folder: Path, begin: Begin | None = None) -> None:
+        """begin: how the enforcer is started, where not executed."""
         folder.mkdir()
         self.name = name
         self.folder = folder
@@ -40,6 +42,7 @@ class Node:
         self.machine: Machine = read_machine(sysfs, name=name)
         self.runtime = Runtime(folder / "nri.sock")
         self.enforcer: Process | None = None
+        self._begin = begin or executed(sys.executable, "-m", "enforcer")
         self._sandboxes: dict[str, Pod] = {}
         self._workers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
@@ -63,12 +66,12 @@ class Node:
         options = ["--extender", ",".join(extenders)] if extenders else []
         if token is not None:
             options += ["--extender-token", str(token)]
-        command = [
-            sys.executable, "-m", "enforcer", "run", "--node-name", self.name, "--run-dir", str(self.folder / "run"),
+        arguments = [
+            "run", "--node-name", self.name, "--run-dir", str(self.folder / "run"),
             "--nri-socket", str(self.folder / "nri.sock"), "--sysfs", str(self.sysfs),
             "--metrics-listen", "", "--observe", "off", "--podresources-socket", "off", *options,
         ]  # fmt: skip
-        self.enforcer = Process("enforcer", command, self.folder)
+        self.enforcer = Process("enforcer", self._begin, arguments, self.folder)
         self.enforcer.start()
 
     def wait(self) -> None:

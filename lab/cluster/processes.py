@@ -7,10 +7,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
+from lab.standins.extender import Begin
+from lab.standins.extender import Process as Begun
 from lab.standins.patience import PATIENCE_S
 
 GRACE_S = 15.0
@@ -24,15 +27,29 @@ class NotUp(RuntimeError):
     """A program of the cluster did not come up, or ended by itself; the text holds the end of its log."""
 
 
-class Process:
-    """One program, with a log that all its starts share. start() may follow end() or kill()."""
+def executed(*command: str) -> Begin:
+    """Starts this command, the arguments after it."""
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+    def begin(arguments: Sequence[str], log: BinaryIO, environment: Mapping[str, str]) -> Begun:
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *command, *arguments],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True,
+        )  # fmt: skip
+
+    return begin
+
+
+class Process:
+    """One program, with a log that all its starts share. start() may follow end() or kill(). begin: starts it as the
+    leader of a process group that ends with us.
+    """
+
+    def __init__(self, name: str, begin: Begin, arguments: Sequence[str], folder: Path) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
-        self._command = ["setpriv", "--pdeathsig", "KILL", "--", *command]
+        self._begin, self._arguments = begin, arguments
         self._environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMAKIN_")}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Begun | None = None
 
     @property
     def running(self) -> bool:
@@ -45,10 +62,7 @@ class Process:
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment,
-                start_new_session=True,
-            )  # fmt: skip
+            self._process = self._begin(self._arguments, log, self._environment)
 
     def until(self, ready: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Waits until `ready`. NotUp when it ends before, or takes too long."""
@@ -75,6 +89,7 @@ class Process:
             return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()  # one that leads no group yet
         self._process.wait()
         self._process = None
 

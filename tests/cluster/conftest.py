@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from lab.cluster.binaries import Binaries, NoKubernetes, binaries
 from lab.cluster.cluster import Cluster, Terms
+from tests import forked
 from tests.cluster.workloads import Namespace
 
 TEN_NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(10)}
@@ -38,6 +40,7 @@ def kubernetes() -> Binaries:
 def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A cluster whose logs stay when a test fails meanwhile, and whose kubelets and Service did all that they had to."""
     before = request.session.testsfailed
+    terms = replace(terms, begin_extender=forked.extender, begin_enforcer=forked.enforcer)
     with Cluster(kubernetes, terms) as cluster:
         yield cluster
         cluster.keep = request.session.testsfailed > before

@@ -17,6 +17,7 @@ from extender.scheduler.verbs import VERBS
 from lab.cluster.cluster import ACCOUNT, NAMESPACE, Cluster
 from lab.standins.extender import ExtenderProcess
 from lab.standins.patience import PATIENCE_S
+from tests import forked
 
 OPTIONS = ("--namespace", NAMESPACE, "--own-ca", "--authorise-readers")
 
@@ -66,7 +67,7 @@ def started(cluster: Cluster, folder: Path, *options: str) -> Iterator[Secured]:
     config = json.loads(cluster.plane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": cluster.token(NAMESPACE, ACCOUNT)}
     made.write_text(json.dumps(config))
-    extender = ExtenderProcess(folder, ("--kubeconfig", str(made), *OPTIONS, *options))
+    extender = ExtenderProcess(folder, ("--kubeconfig", str(made), *OPTIONS, *options), begin=forked.extender)
     extender.start()
     try:
         yield Secured(cluster, extender.http, extender.grpc, extender.web, folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster
-from lab.cluster.processes import Process
+from lab.cluster.processes import Process, executed
 from numakin.process.ports import free_port
 from tests.e2e.lab.runtime import RealRuntime, hierarchies
 
@@ -48,7 +48,7 @@ class RealKubelet:
             *release.kubelet_options,
         )  # fmt: skip
         command = runtime.beside(binaries["kubelet"], *options)
-        self.process = Process("kubelet", [str(text) for text in command], folder)
+        self.process = Process("kubelet", executed(*map(str, command)), (), folder)
         for hierarchy in hierarchies():
             (hierarchy / folder.name).mkdir(exist_ok=True)
             _usable(hierarchy, hierarchy / folder.name)
