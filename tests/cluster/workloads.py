@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
 
-from extender.kube.api import ApiError, Unreachable
+from extender.kube.api import MERGE_PATCH, ApiError, Unreachable
 from lab.cluster.cluster import Cluster
 from lab.standins.patience import until
 
@@ -68,9 +67,8 @@ class Namespace:
         """A rolling update of all Deployments at once, until only new pods are there."""
         change = {"spec": {"template": {"metadata": {"labels": {"update": str(number)}}}}}
         for group in groups:
-            self.cluster.kubectl(
-                "patch", "deployment", group["metadata"]["name"], "-n", self.name, "-p", json.dumps(change)
-            )
+            path = f"/apis/apps/v1/namespaces/{self.name}/deployments/{group['metadata']['name']}"
+            self.cluster.plane.api.request("PATCH", path, None, change, MERGE_PATCH)
 
         def done() -> bool:
             if len(self.cluster.phases(self.name)) != replicas(groups):
