@@ -53,7 +53,7 @@ def moved(pid: int) -> bool:
 
 
 def main() -> None:
-    kubelet = runtime.kubelet()
+    kubelet = runtime.kubelet(runtime.RUNC)
     bypass = ("--mode", "bypass", "--cri-socket", f"unix://{runtime.SOCKET}", "--observe", "off")
     enforcer = ForkedEnforcer(Path(tempfile.mkdtemp()), Path("/nowhere"), *bypass)
     # Before the enforcer: pinned with its memory touched already.

@@ -39,11 +39,12 @@ class Pod:
 
 class Kubelet:
     """Plays the kubelet towards the runtime at `socket`; its pods' cgroups are below `cgroup_parent`, which is a slice where
-    systemd has the cgroups.
+    systemd has the cgroups. handler: of pods without a RuntimeClass; empty: the runtime's own.
     """
 
-    def __init__(self, socket: Path, cgroup_parent: str) -> None:
+    def __init__(self, socket: Path, cgroup_parent: str, handler: str = "") -> None:
         self.cgroup_parent = cgroup_parent
+        self._handler = handler
         options = [("grpc.default_authority", "localhost"), ("grpc.enable_http_proxy", 0)]
         self._channel = grpc.insecure_channel(f"unix://{socket.resolve()}", options=options)
         self._runtime = cri_pb2_grpc.RuntimeServiceStub(self._channel)
@@ -111,7 +112,7 @@ class Kubelet:
                 resources=resources,
             ),
         )
-        request = cri.RunPodSandboxRequest(config=config, runtime_handler=handler)
+        request = cri.RunPodSandboxRequest(config=config, runtime_handler=handler or self._handler)
         answer = self._runtime.RunPodSandbox(request, timeout=CALL_S)
         if memory_limit:
             _limit_memory(config.linux.cgroup_parent, memory_limit)
