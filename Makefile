@@ -34,7 +34,7 @@ simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 BENCH_READY := $(PYTHON) -c 'import gunicorn' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
 	|| echo "bench: without gunicorn: the extender is measured beside its own server alone" >&2
 
-bench: $(READY)  ## every target's figure in one table, about 50 minutes; goes on where it was ended (ARGS=--fresh)
+bench: $(READY)  ## every target's figure in one table, about 42 minutes; goes on where it was ended (ARGS=--fresh)
 	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
@@ -57,7 +57,7 @@ SAMPLE := --hypothesis-profile=fewer
 test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: 9 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) $(SAMPLE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
-test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 50 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
+test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 42 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
 	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
