@@ -105,23 +105,23 @@ class Forking:
     def start(
         self,
         arguments: Sequence[str],
-        files: Sequence[IO[Any]],
+        out: IO[Any],
         environment: Mapping[str, str],
-        constants: Mapping[str, float],
+        *,
+        given: IO[Any] | None = None,
+        err: IO[Any] | None = None,
+        constants: Mapping[str, float] = AS_WRITTEN,
     ) -> Forked:
-        """files: its standard input and outputs."""
+        """It with these arguments. given: its standard input, else nothing. err: where it complains, else `out`.
+        constants: values that it has instead of those of its modules, by MODULE.NAME.
+        """
         request = {"arguments": [*arguments], "environment": {**environment}, "folder": str(Path.cwd())}
         request["constants"] = {**constants}
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, self._lock:
-            passed = [*(file.fileno() for file in files), theirs.fileno()]
+        with theirs, Path(os.devnull).open("rb") as nothing, self._lock:
+            passed = [file.fileno() for file in (given or nothing, out, err or out, theirs)]
             socket.send_fds(self._requests, [json.dumps(request).encode()], passed)
         return Forked(ours)
-
-    def begin(self, arguments: Sequence[str], log: BinaryIO, environment: Mapping[str, str]) -> Forked:
-        """Both its outputs go to the log."""
-        with Path(os.devnull).open("rb") as nothing:
-            return self.start(arguments, (nothing, log, log), environment, AS_WRITTEN)
 
     def end(self) -> None:
         self._requests.close()
@@ -137,22 +137,9 @@ def prepare(program: str) -> None:
         _servers[program] = Forking(program)
 
 
-def start(
-    program: str,
-    arguments: Sequence[str],
-    out: IO[Any],
-    environment: Mapping[str, str],
-    *,
-    given: IO[Any] | None = None,
-    err: IO[Any] | None = None,
-    constants: Mapping[str, float] = AS_WRITTEN,
-) -> Forked:
-    """One of PROGRAMS with these arguments. given: its standard input, else nothing. err: where it complains, else `out`.
-    constants: values that it has instead of those of its modules, by MODULE.NAME.
-    """
+def _server(program: str) -> Forking:
     prepare(program)
-    with Path(os.devnull).open("rb") as nothing:
-        return _servers[program].start(arguments, (given or nothing, out, err or out), environment, constants)
+    return _servers[program]
 
 
 def extender(
@@ -163,12 +150,12 @@ def extender(
     constants: Mapping[str, float] = AS_WRITTEN,
 ) -> Forked:
     """Both its outputs go to the log."""
-    return start("numakin-extender", arguments, log, environment, constants=constants)
+    return _server("numakin-extender").start(arguments, log, environment, constants=constants)
 
 
 def enforcer(arguments: Sequence[str], log: BinaryIO, environment: Mapping[str, str]) -> Forked:
     """Both its outputs go to the log."""
-    return start("numakin-enforcer", arguments, log, environment)
+    return _server("numakin-enforcer").start(arguments, log, environment)
 
 
 def run(
@@ -178,7 +165,7 @@ def run(
     with TemporaryFile() as said, TemporaryFile() as complained, TemporaryFile() as read:
         read.write(given.encode())
         read.seek(0)
-        process = start(program, arguments, said, environment, given=read, err=complained)
+        process = _server(program).start(arguments, said, environment, given=read, err=complained)
         try:
             status = process.wait(PATIENCE_S)
         finally:

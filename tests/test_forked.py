@@ -39,7 +39,7 @@ def test_each_has_its_own_log_and_ends_by_a_signal(tmp_path: Path) -> None:
 
 def test_it_leads_a_process_group_and_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
     forking = forked.Forking("numakin-extender")
-    extender = ExtenderProcess(tmp_path, ("--no-kube",), begin=forking.begin)
+    extender = ExtenderProcess(tmp_path, ("--no-kube",), begin=forking.start)
     extender.start()
     assert os.getpgid(extender.pid) == extender.pid
     gone = os.pidfd_open(extender.pid)

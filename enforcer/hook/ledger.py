@@ -189,8 +189,8 @@ class Ledger:
         for reservation in occupancy.directory.by_pod.get(pod, ()):
             for key in occupancy.directory.by_reservation.get(reservation, ()):
                 held, request = occupancy.allocations[key], self.requests.get(key) or self.narrowed.get(key)
-                if request and request.rounded_up(len(held.exclusive)) != held.rounded_up:
-                    now[key] = replace(held, rounded_up=request.rounded_up(len(held.exclusive)))
+                if request and (more := request.rounded_up(len(held.exclusive))) != held.rounded_up:
+                    now[key] = replace(held, rounded_up=more)
         if reservations or now:
             self.occupancy = occupancy.changed(reservations, now, checked=False)
 
