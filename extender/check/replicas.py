@@ -7,10 +7,11 @@ import json
 import re
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from numakin.wire.verification import verifying
 
@@ -84,15 +85,15 @@ def asked(access: Access, address: str) -> ReplicaAnswer:
     shown, metrics = _get(access, address, "/metrics")
     if shown != 200:
         raise NoAnswer(f"the replica {address} answers {shown} to /metrics: {_worded(metrics)}")
-    known = _nodes(access, address)
+    known = list(_nodes(access, address))
     counted = [(name, labels, float(value)) for name, labels, value in _COUNTED.findall(metrics)]
     return ReplicaAnswer(
         address=address,
         missing="" if ready == 200 else why.strip(),
         calls=sum(value for name, _, value in counted if name.endswith("requests_total")),
         refused=sum(value for _, labels, value in counted if 'limit="certificate"' in labels),
-        nodes=tuple({key: node[key] for key in ASKED} for node in known["nodes"]),
-        unreported=tuple(known.get("unreported") or ()),
+        nodes=tuple({key: node[key] for key in ASKED} for answer in known for node in answer["nodes"]),
+        unreported=tuple(known[-1].get("unreported") or ()),
     )
 
 
@@ -109,12 +110,16 @@ def addresses(replicas: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def _nodes(access: Access, address: str) -> dict[str, Any]:
-    status, text = _get(access, address, "/api/v1/nodes", access.written_token())
-    if status != 200:
-        raise NoAnswer(f"the replica {address} does not let this account read ({status}): {_worded(text)}")
-    known: dict[str, Any] = json.loads(text)
-    return known
+def _nodes(access: Access, address: str) -> Iterator[dict[str, Any]]:
+    """The answers that make up the list."""
+    path = "/api/v1/nodes"
+    while path:
+        status, text = _get(access, address, path, access.written_token())
+        if status != 200:
+            raise NoAnswer(f"the replica {address} does not let this account read ({status}): {_worded(text)}")
+        known: dict[str, Any] = json.loads(text)
+        yield known
+        path = f"/api/v1/nodes?{urlencode({'continue': known['continue']})}" if "continue" in known else ""
 
 
 def _get(access: Access, address: str, path: str, token: str = "") -> tuple[int, str]:

@@ -9,7 +9,7 @@ from threading import Lock
 
 import msgspec
 import structlog
-from flask import Flask, Response, request
+from flask import Flask, Response, abort, request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from werkzeug.exceptions import HTTPException
 
@@ -70,11 +70,13 @@ def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> 
 
     @app.get("/api/v1/nodes")
     def nodes() -> Response:
-        return _json({"nodes": readout.nodes(cluster.picture(), cluster.live), "unreported": ready().unreported()})
+        page = readout.nodes(cluster.picture(), cluster.live, *_asked_page())
+        return _json({"nodes": page.rows, "unreported": ready().unreported()} | page.rest)
 
     @app.get("/api/v1/groups")
     def groups() -> Response:
-        return _json({"groups": readout.groups(cluster.picture())})
+        page = readout.groups(cluster.picture(), *_asked_page())
+        return _json({"groups": page.rows} | page.rest)
 
     @app.get("/api/v1/plans")
     def plans() -> Response:
@@ -105,6 +107,14 @@ def _add_views(app: Flask, cluster: Cluster, ready: Callable[[], Readiness]) -> 
     @app.get("/api/v1/graph")
     def graph() -> Response:
         return _json(traffic_view.graph(cluster.known, request.args.get("namespace", "")))
+
+
+def _asked_page() -> tuple[int, str]:
+    """How many rows at most, and the name that they come after."""
+    limit = request.args.get("limit", str(readout.MOST_ROWS))
+    if not re.fullmatch("[0-9]{1,9}", limit) or not 1 <= int(limit) <= readout.MOST_ROWS:
+        abort(400, f"limit must be a whole number from 1 to {readout.MOST_ROWS}, not {limit!r}")
+    return int(limit), request.args.get("continue", "")
 
 
 def _readiness(now: Readiness) -> Response:

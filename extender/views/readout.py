@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate, islice
 from typing import Any
 
 from extender.picture import Figures, Picture
@@ -24,16 +25,46 @@ Gauge = tuple[str, str, str, Mapping[str, float]]
 """Name, help, the one label's name (empty: none), and the value by the label's value."""
 
 
-def nodes(picture: Picture, live: IsLive) -> list[dict[str, Any]]:
+MOST_ROWS = 500
+"""Nodes or groups of one answer: what kubectl asks the API server for at a time."""
+
+MOST_MEMBERS = 5000
+"""Of the groups of one answer, unless its first has more: some 700 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """The rows of one answer. remaining: how many come after them. last: the name of the last one told."""
+
+    rows: Sequence[dict[str, Any]]
+    remaining: int
+    last: str
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """That there is more, and how to ask for it; empty where all has been told."""
+        return {"continue": self.last, "remaining": self.remaining} if self.remaining else {}
+
+
+def nodes(picture: Picture, live: IsLive, limit: int = MOST_ROWS, after: str = "") -> ListPage:
+    """The first by name, after the node of that name."""
+    there = [node_state for node_state in picture.nodes if node_state.view.name > after]
     faults = picture.faults
-    return [
+    rows = [
         _node(node_state, live=live(node_state)) | {"weighing_faults": faults.get(node_state.view.name, 0)}
-        for node_state in picture.nodes
+        for node_state in there[:limit]
     ]
+    return ListPage(rows, len(there) - len(rows), rows[-1]["node"] if rows else "")
 
 
-def groups(picture: Picture) -> list[dict[str, Any]]:
-    return [group_row(group, group_members, picture.names) for group, group_members in members(picture).items()]
+def groups(picture: Picture, limit: int = MOST_ROWS, after: str = "") -> ListPage:
+    """The first by name, after the group of that name; fewer than limit where they have MOST_MEMBERS."""
+    there = {group: theirs for group, theirs in members(picture).items() if group > after}
+    up_to = accumulate(len(theirs) for theirs in there.values())
+    fitting = max(1, sum(count <= MOST_MEMBERS for count in up_to))
+    told = islice(there.items(), min(limit, fitting))
+    rows = [group_row(group, theirs, picture.names) for group, theirs in told]
+    return ListPage(rows, len(there) - len(rows), rows[-1]["group"] if rows else "")
 
 
 def plans(kept: Plans) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -153,6 +153,18 @@ class Proxied:
 def get(extender: Extender, path: str, **query: str) -> Any:
     """The JSON at one of the extender's paths; CommandError with its own words when it has none."""
     return _decoded(extender.request("GET", path, query, None), path)
+
+
+def listed(extender: Extender, path: str, rows: str) -> list[Any]:
+    """All rows of a list. rows: what its answers call them."""
+    return [row for answer in pages(extender, path) for row in answer[rows]]
+
+
+def pages(extender: Extender, path: str) -> Iterator[Any]:
+    """The answers that make up a list."""
+    yield (answer := get(extender, path))
+    while "continue" in answer:
+        yield (answer := get(extender, path, **{"continue": answer["continue"]}))
 
 
 def post(extender: Extender, path: str, body: object) -> Any:

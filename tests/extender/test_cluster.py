@@ -293,7 +293,7 @@ def test_a_pod_whose_containers_are_placed_one_by_one_is_one_member(cluster: Clu
     )
     assert reservations_of(cluster, "a") == held
     assert nomination.numa_nodes == NumaSet.of(map(int, held.values()))
-    (group,) = groups(cluster.picture())
+    (group,) = groups(cluster.picture()).rows
     assert [(row["uid"], row["numa_nodes"]) for row in group["members"]] == [("p", str(nomination.numa_nodes))]
     view = cluster.view("a")
     assert view is not None

@@ -17,7 +17,7 @@ from rich.text import Text
 from numakin.kubectl.errors import CommandError
 from numakin.kubectl.members import by_pod
 from numakin.kubectl.output import FORMATS, bytes_of, cpus_of, many, percent, show, some, table
-from numakin.kubectl.reach import get
+from numakin.kubectl.reach import listed
 from numakin.kubectl.session import Session
 
 NAME = "map"
@@ -45,8 +45,8 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
-    nodes = get(session.extender, "/api/v1/nodes")["nodes"]
-    groups = get(session.extender, "/api/v1/groups")["groups"]
+    nodes = listed(session.extender, "/api/v1/nodes", "nodes")
+    groups = listed(session.extender, "/api/v1/groups", "groups")
     if given.node:
         known = {node["node"] for node in nodes}
         missing = [name for name in given.node if name not in known]

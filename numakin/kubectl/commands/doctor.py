@@ -19,7 +19,7 @@ from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.errors import BAD_NEWS, CommandError
 from numakin.kubectl.output import FORMATS, show, some
 from numakin.kubectl.pods import ENFORCER, EXTENDER, OwnPod, Ran, each, of_nodes, own_pods, run_in
-from numakin.kubectl.reach import get
+from numakin.kubectl.reach import pages
 from numakin.kubectl.session import Session
 
 NAME = "doctor"
@@ -128,9 +128,9 @@ def _reports(session: Session) -> Iterator[Finding]:
         pod = enforcers.get(node)
         return _from_here(pod, namespace, "numakin-enforcer status") if pod is not None else all_of_them
 
-    answer = get(session.extender, "/api/v1/nodes")
-    known = {node["node"]: node for node in answer["nodes"]}
-    unheard = answer.get("unreported") or []
+    answers = list(pages(session.extender, "/api/v1/nodes"))
+    known = {node["node"]: node for answer in answers for node in answer["nodes"]}
+    unheard = answers[-1].get("unreported") or []
     if unheard:
         text = f"nothing has come from the enforcers on {some(unheard)}, which score 0: see the logs of their pods"
         yield Finding(CLUSTER, "report", BAD, text, logs(unheard[0]))

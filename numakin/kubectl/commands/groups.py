@@ -12,7 +12,7 @@ from typing import Any
 
 from numakin.kubectl.members import by_pod
 from numakin.kubectl.output import FORMATS, many, percent, show, table
-from numakin.kubectl.reach import get
+from numakin.kubectl.reach import listed
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import NumaSet
 
@@ -30,7 +30,7 @@ def add_options(own: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
-    groups = get(session.extender, "/api/v1/groups")["groups"]
+    groups = listed(session.extender, "/api/v1/groups", "groups")
     if not given.all_namespaces:
         groups = [row for row in groups if row["group"].partition("/")[0] == session.namespace]
     where = "" if given.all_namespaces else f" in namespace {session.namespace}; -A: in all"

@@ -15,7 +15,7 @@ from typing import Any
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.members import by_pod
 from numakin.kubectl.pods import ENFORCER, EXEC_S, OwnPod, each, own_pods, run_in
-from numakin.kubectl.reach import get
+from numakin.kubectl.reach import listed
 from numakin.kubectl.recordings import writing
 from numakin.kubectl.session import Session
 from numakin.terminal import legible
@@ -47,9 +47,9 @@ def run(given: argparse.Namespace, session: Session) -> int:
     if not enforcers:
         raise CommandError(f"no enforcer runs in namespace {session.installed_in}")
     pods = [pod for pod in session.api.listed("/api/v1/pods") if _opted_in(pod)]
-    groups = get(session.extender, "/api/v1/groups")["groups"]
+    groups = listed(session.extender, "/api/v1/groups", "groups")
     places = {uid: str(place) for group in groups for uid, (_, place) in by_pod(group["members"]).items()}
-    nodes = get(session.extender, "/api/v1/nodes")["nodes"]
+    nodes = listed(session.extender, "/api/v1/nodes", "nodes")
     missing = windows = 0
     part = given.file.with_name(f"{given.file.name}.{os.getpid()}.part")
     try:

@@ -20,7 +20,7 @@ from numakin.kubectl.comparing.deployment import Deployment
 from numakin.kubectl.comparing.measuring import Load, Placed, Plan, measure, restore
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.output import show
-from numakin.kubectl.reach import Extender, get
+from numakin.kubectl.reach import Extender, listed
 from numakin.kubectl.session import Session
 from numakin.placement.model.names import is_group
 from numakin.placement.optin.parsing import AUTO
@@ -66,7 +66,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
 def placed(extender: Callable[[], Extender], uids: Collection[str]) -> Placed | None:
     """Of these pods, and of the groups that have some of them; None where no extender answers."""
     try:
-        rows = get(extender(), "/api/v1/groups")["groups"]
+        rows = listed(extender(), "/api/v1/groups", "groups")
     except CommandError:
         return None
     theirs = [row for row in rows if any(member["uid"] in uids for member in row["members"])]

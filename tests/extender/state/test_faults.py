@@ -87,7 +87,7 @@ def test_it_is_counted_by_name_and_explained_until_it_leaves(cluster: Cluster):
     counts = next(values for name, _, _, values in gauges(cluster.figures(), cluster.live) if "faults" in name)
     assert set(counts) == {"bad"}
     assert counts["bad"] > 0
-    assert [row["weighing_faults"] > 0 for row in nodes(cluster.picture(), cluster.live)] == [True, False, False]
+    assert [row["weighing_faults"] > 0 for row in nodes(cluster.picture(), cluster.live).rows] == [True, False, False]
     reasons = {row["node"]: row["reasons"] for row in explain(cluster, "default", "p")["scored"]["nodes"]}
     assert reasons["bad"] == ["it could not be weighed: KeyError: 'no such NUMA node'"]
     cluster.apply_nodes(Changes(gone=("bad",)))

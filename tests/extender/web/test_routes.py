@@ -51,6 +51,26 @@ def test_room_that_is_held_and_hot_numa_nodes_are_told(extender: Extender) -> No
     ]
 
 
+def test_lists_are_read_page_by_page_in_the_order_of_names(extender: Extender) -> None:
+    for name in ("n3", "n1", "n2"):
+        extender.enforcer(name).report(machine(), reservation(f"pod-{name}", "0", group=f"default/of-{name}"))
+    for path, name, names in (
+        ("nodes", "node", ["n1", "n2", "n3"]),
+        ("groups", "group", ["default/of-n1", "default/of-n2", "default/of-n3"]),
+    ):
+        first = extender.get(f"/api/v1/{path}?limit=2")
+        assert ([row[name] for row in first[path]], first["continue"], first["remaining"]) == (names[:2], names[1], 1)
+        second = extender.get(f"/api/v1/{path}?limit=2&continue={first['continue']}")
+        assert [row[name] for row in second[path]] == names[2:]
+        assert not second.keys() & {"continue", "remaining"}
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "501", "x", ""])
+def test_a_page_of_no_size_is_refused_in_words(extender: Extender, limit: str) -> None:
+    status, answer = extender.ask("GET", f"/api/v1/groups?limit={limit}")
+    assert (status, answer) == (400, {"error": f"limit must be a whole number from 1 to 500, not {limit!r}"})
+
+
 def _rows(extender: Extender) -> list[dict[str, Any]]:
     return list(extender.get("/api/v1/overview")["nodes"])
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from extender.views.readout import MOST_ROWS
 from lab.standins.patience import until
 from numakin.kubectl.apiserver import Answer
 from numakin.kubectl.commands import top
@@ -59,6 +60,18 @@ def test_explain_asks_for_the_nodes_that_it_shows_and_says_how_many_there_are(tm
     assert (shown["table"], shown["wide"], len(told["json"].json["scored"]["nodes"])) == (10, 12, 12)
     assert "on 12 nodes" in told["table"].out
     assert "and 2 more: -o wide" in told["table"].lines
+
+
+def test_all_groups_are_listed_however_many_one_answer_holds(tmp_path):
+    members = [reservation(f"pod-{at}", "0", group=f"shop/g{at}", milli=10) for at in range(MOST_ROWS + 1)]
+    with running(tmp_path) as single:
+        single.enforcer("node-1").report(machine(cpus=64), *members)
+        at = f"--extender=http://{single.web_address}"
+        until(lambda: single.get("/api/v1/groups")["groups"], "the node is known")
+        assert single.get("/api/v1/groups")["remaining"] == 1
+        listed = ask("groups", "-A", "-o", "json", at).json["groups"]
+        shown = ask("map", "-o", "json", at).json["groups"]
+    assert len(listed) == len(shown) == len(members)
 
 
 @pytest.mark.parametrize("words", [("pod", "cart-0"), ("pod/cart-0",), ("cart-0",), ("po", "cart-0")], ids=" ".join)
