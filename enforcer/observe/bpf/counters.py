@@ -113,6 +113,14 @@ class Missed:
         )
         return self if min(difference) < 0 else Missed(*difference)
 
+    def scaled(self, factor: float) -> "Missed":
+        return Missed(
+            round(self.full_bytes * factor),
+            round(self.full_messages * factor),
+            round(self.other_bytes * factor),
+            round(self.other_messages * factor),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CounterSnapshot:
@@ -134,8 +142,9 @@ class Delta:
     missed: Missed = Missed()
 
     def scaled(self, factor: float) -> "Delta":
-        """Counts multiplied by `factor`; what was missed stays as it was seen."""
-        return Delta({key: volume.scaled(factor) for key, volume in self.counters.items()}, self.missed)
+        """Counts, and what was missed, multiplied by `factor`."""
+        counters = {key: volume.scaled(factor) for key, volume in self.counters.items()}
+        return Delta(counters, self.missed.scaled(factor))
 
 
 def difference(before: CounterSnapshot, after: CounterSnapshot) -> Delta:
