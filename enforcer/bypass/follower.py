@@ -28,6 +28,10 @@ POLL_S = 0.25
 
 RELIST_S = 10.0
 
+FIRST_POLLS = 40
+"""So often, over ten seconds, a runtime is asked for what it lists and can't describe, before it is followed without.
+"""
+
 
 class Follower:
     """A thread of its own. send: receives every poll's result, None when the runtime is lost."""
@@ -84,12 +88,21 @@ class Follower:
             listener.start()  # before the first poll, so that nothing falls between
         try:
             poller = RuntimePoller(runtime, self._procfs)
-            first = poller.poll()
+            first = self._first(poller)
             self._send(first)
             self._delays, self._reason = backoff(), ""
             self._poll_on(poller, first)
         finally:
             listener.stop()
+
+    def _first(self, poller: RuntimePoller) -> RuntimeSnapshot:
+        """Of all that runs: what it leaves out is taken for ended, and comes as a newcomer later."""
+        for _ in range(FIRST_POLLS):
+            snapshot = poller.poll()
+            if poller.whole or self._thread.stopping.wait(POLL_S):
+                return snapshot
+        log.warning("the runtime lists what it can't describe: that is left alone until it can", socket=self._socket)
+        return snapshot
 
     def _poll_on(self, poller: RuntimePoller, before: RuntimeSnapshot) -> None:
         announcing = False

@@ -30,24 +30,31 @@ class _Known:
 
 
 class RuntimePoller:
-    """Looks over one connection, again and again."""
+    """Looks over one connection, again and again. whole: whether the runtime has shown all that it listed last; it has
+    not where that ended in between, or could not be read just then.
+    """
 
     def __init__(self, runtime: CriClient, procfs: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._runtime, self._procfs, self._clock = runtime, procfs, clock
         self._sandboxes: dict[str, nri.PodSandbox] = {}
         self._containers: dict[str, _Known] = {}
+        self.whole = True
 
     def poll(self) -> RuntimeSnapshot:
         """RuntimeAway when the runtime can't be asked."""
         # Containers first: the sandbox of each is older, so it is in the second list.
         listed = [container for container in self._runtime.containers() if STATES.get(container.state) in LIVE]
         running = {container.pod_sandbox_id for container in listed if container.state == cri.CONTAINER_RUNNING}
-        there = [each.id for each in self._runtime.sandboxes() if each.state == cri.SANDBOX_READY or each.id in running]
+        ready = (each for each in self._runtime.sandboxes() if each.state == cri.SANDBOX_READY or each.id in running)
+        there = {each.id for each in ready}
         self._sandboxes = {key: pod for key in there if (pod := self._sandbox(key)) is not None}
-        listed = [container for container in listed if container.pod_sandbox_id in self._sandboxes]
+        listed = [container for container in listed if container.pod_sandbox_id in there]
         self._containers = {
-            container.id: known for container in listed if (known := self._container(container)) is not None
+            container.id: known
+            for container in listed
+            if container.pod_sandbox_id in self._sandboxes and (known := self._container(container)) is not None
         }
+        self.whole = len(self._sandboxes) == len(there) and len(self._containers) == len(listed)
         live = {
             key: container.container for key, container in self._containers.items() if container.container.state in LIVE
         }

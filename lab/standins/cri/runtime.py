@@ -9,6 +9,7 @@ import json
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -49,6 +50,8 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         self.calls: list[str] = []
         self.dropped = False
         """Events are lost while it is set."""
+        self.failing: Counter[str] = Counter()
+        """By the id of a sandbox or a container how many of the next questions for its status fail."""
 
     def start(self) -> None:
         server = grpc.server(ThreadPoolExecutor(8))
@@ -188,6 +191,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         self, request: cri.PodSandboxStatusRequest, context: grpc.ServicerContext
     ) -> cri.PodSandboxStatusResponse:
         with self._lock:
+            self._fail(request.pod_sandbox_id, context)
             sandbox = self._sandboxes.get(request.pod_sandbox_id)
             if sandbox is None:
                 context.abort(grpc.StatusCode.NOT_FOUND, f"no sandbox {request.pod_sandbox_id}")
@@ -201,6 +205,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
     ) -> cri.ContainerStatusResponse:
         with self._lock:
             self.calls.append(request.container_id)
+            self._fail(request.container_id, context)
             container = self._containers.get(request.container_id)
             if container is None:
                 context.abort(grpc.StatusCode.NOT_FOUND, f"no container {request.container_id}")
@@ -209,6 +214,11 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
             answer = cri.ContainerStatusResponse(status=container.status)
             answer.info["info"] = json.dumps(info)
             return answer
+
+    def _fail(self, key: str, context: grpc.ServicerContext) -> None:
+        if self.failing[key]:
+            self.failing[key] -= 1
+            context.abort(grpc.StatusCode.UNKNOWN, f"the state of {key} can't be read just now")
 
     def GetContainerEvents(  # noqa: N802
         self, _request: cri.GetEventsRequest, context: grpc.ServicerContext

@@ -6,6 +6,8 @@ import os
 import select
 from pathlib import Path
 
+import pytest
+
 from enforcer.cli.status import ask
 from lab.standins.patience import PATIENCE_S, until
 from numakin.placement.model.cpuset import CpuSet
@@ -60,6 +62,34 @@ def test_killed_it_is_started_again_and_goes_on(node: Bypassed) -> None:
     assert node.cpus(own) == cpus
     assert node.said("a process ended and is started again")[-1]["process"] == "bypass"
     assert node.status()["counts"].get("yielded", 0) == 0
+
+
+@pytest.mark.parametrize("what", ["sandbox", "container"])
+def test_what_the_runtime_can_not_tell_just_now_is_not_taken_for_ended(hurried: Bypassed, what: str) -> None:
+    """It would be placed anew as a newcomer, over another owner's cpuset."""
+    pod = hurried.runtime.run_pod("m", GROUP)
+    taken = hurried.runtime.run(pod)
+    hurried.pinned(taken)
+    until(lambda: hurried.said("cpuset written"), "it is known as written")
+    hurried.cgroups.set_cpus(hurried.runtime.path(taken), "3")
+    until(lambda: hurried.status()["counts"].get("yielded"), "the other owner is seen")
+    hurried.stop()
+    hurried.runtime.failing[pod if what == "sandbox" else taken] = 2
+    hurried.start()
+    later = hurried.member("later")
+    assert hurried.pinned(later)
+    assert hurried.cpus(taken) == "3"
+    assert not hurried.runtime.failing.total(), "it was asked again"
+
+
+def test_a_container_that_the_runtime_can_never_tell_of_keeps_no_other_waiting_for_long(node: Bypassed) -> None:
+    broken = node.member("broken")
+    node.pinned(broken)
+    node.stop()
+    node.runtime.failing[broken] = 1 << 30
+    other = node.member("other")
+    node.start()
+    assert node.pinned(other) == HALVES[0]
 
 
 def killed_while_the_runtime_is_away(node: Bypassed) -> None:
