@@ -26,6 +26,7 @@ from enforcer.local.learned import Learned
 from enforcer.machine.cgroup import CpusAndMems
 from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.decide import Decision, Reason, Request, decide, left_open
+from numakin.placement.decide.relocation import beside_its_pages
 from numakin.placement.decide.request import NO_KIN, Kin
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand
@@ -214,6 +215,7 @@ class Ledger:
             basis = self._basis(request)
             ahead = self.prepared.take(basis)
             kin, decision = ahead or self._decide(basis)
+            decision = self._without_moved_pages(request, decision)
             self.records.durations.add(time.perf_counter() - began)
             if ahead is not None and self.remark is None and not (decision.updates or decision.share_again):
                 self._owed = decision, request
@@ -228,6 +230,12 @@ class Ledger:
         self.occupancy = after
         self.tell_lenders(decision)
         return kin, decision
+
+    def _without_moved_pages(self, request: Request, decision: Decision) -> Decision:
+        """Of a container that runs already, and has memory."""
+        path = self.residents.running(request.container) if decision.mems else ""
+        memory = self.node.memory_now(path) if path else None
+        return beside_its_pages(request, decision, memory) if memory else decision
 
     def tell_lenders(self, decision: Decision) -> None:
         """That they share from now on, by a decision that was applied."""

@@ -79,6 +79,14 @@ class LocalContainers:
                 self._changed[key] = None
         return self._known
 
+    def running(self, container: str) -> str:
+        """The cgroups path of the container with this id, once its process is known; else empty."""
+        met = self._met.get(container)
+        if met is not None:
+            return met[1].linux.cgroups_path if met[1].pid else ""
+        known = self._known.get(container)
+        return known.cgroups_path if known is not None and known.pid else ""
+
     @property
     def members(self) -> list[str]:
         """The ids of those that have opted in; a pod may leave out one of its containers."""

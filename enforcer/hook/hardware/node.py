@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -51,6 +51,7 @@ def read_node(config: Config) -> NodeFacts:
         cpuset_now=_cpuset_reader(procfs),
         widest_cpuset=_widest_reader(procfs),
         memory_policy=partial(policy_of, procfs),
+        memory_now=_memory_reader(procfs),
         limited=_limit_reader(procfs),
         pod_cgroup=_pod_looker(procfs),
         free_memory=live.free_memory,
@@ -149,6 +150,19 @@ def _widest_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | Non
             return tree.widest_cpuset(cgroups_path)
         except (OSError, MachineError) as error:
             logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
+            return None
+
+    return read
+
+
+def _memory_reader(procfs: Path) -> Callable[[str], Mapping[int, int] | None]:
+    tree = CgroupTree.discover(procfs)
+
+    def read(cgroups_path: str) -> Mapping[int, int] | None:
+        try:
+            return tree.memory_by_numa_node(cgroups_path)
+        except (OSError, MachineError) as error:
+            logger.warning("a container's memory can't be read", cgroup=cgroups_path, error=error)
             return None
 
     return read

@@ -6,7 +6,7 @@ So a move goes nowhere that a newcomer could not, and what does not hold is decl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from numakin.placement.decide.decide import decide
@@ -16,6 +16,14 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.placement.optin.options import Move
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
+
+MOST_MOVED = 256 << 20
+"""Bytes that are moved for a container that runs already and is bound; chosen, not measured. The kernel moves them
+before the write returns, and a runtime creates and stops no container meanwhile.
+"""
+
+MOST_FOLLOWING = 16 << 30
+"""Likewise where the pod says that its pages may follow its CPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,19 @@ def better(machine: Machine, occupancy: Occupancy, requests: Sequence[Request], 
         decisions.append((request, decision))
     was, becomes = (_faults(state, requests) for state in (occupancy, now))
     return Moved(now, tuple(decisions)) if becomes < was else None
+
+
+def beside_its_pages(request: Request, decision: Decision, memory: Mapping[int, int]) -> Decision:
+    """A decision on a running container, left open where it would have the kernel move more than a little of what the
+    container has by now. memory: bytes on each NUMA node.
+    """
+    elsewhere = sum(amount for numa_node, amount in memory.items() if numa_node not in decision.mems)
+    follow = request.opt_in.move is Move.CPUS_AND_MEMORY
+    if elsewhere <= (MOST_FOLLOWING if follow else MOST_MOVED):
+        return decision
+    effect = f"are not on NUMA node {decision.mems}, and stay: left open"
+    reason = Reason("pages", f"{elsewhere >> 20} MiB", effect)
+    return replace(decision, mems=NumaSet(), reasons=(*decision.reasons, reason))
 
 
 def second_best(machine: Machine, occupancy: Occupancy, request: Request) -> bool:

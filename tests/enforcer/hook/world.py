@@ -32,6 +32,8 @@ class World:
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or two_numa_nodes()
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
+        self.memory: dict[str, dict[int, int]] = {}
+        """Bytes on each NUMA node, by a container's cgroup."""
         self.pod_cgroups: set[str] = set()
         self.nominations = Nominations()
         self.limited: bool | None = True
@@ -55,6 +57,7 @@ class World:
             lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
             limited=lambda _cgroups_path, _pod: self.limited,
             memory_policy=self.policies.get,
+            memory_now=self.memory.get,
             widest_cpuset=lambda _cgroups_path: self.widest,
             pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,
         )

@@ -1,0 +1,76 @@
+"""What a container has touched by the time that it is placed. The kernel moves the pages that new `cpuset.mems` leave
+out before it returns from the write, and the runtime starts no container meanwhile.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from numakin.placement.model.cpuset import CpuSet
+from tests.enforcer.hook.changing import becomes, without
+from tests.enforcer.hook.world import GIB, World, container, member
+
+MIB = 1 << 20
+
+
+def runs_unpinned(world: World, name: str, memory: dict[int, int], **more: str) -> None:
+    """It came while there was no enforcer."""
+    made = container(name, memory=8 * GIB)
+    made.pid = 1
+    world.memory[made.linux.cgroups_path] = memory
+    world.cgroups[made.linux.cgroups_path] = world.machine.all_cpus, world.machine.all_mems
+    world.apply(world.agent.synchronize([member(name, **more)], [made]))
+
+
+@pytest.mark.parametrize(
+    ("memory", "more", "mems"),
+    [
+        ({0: 6 * GIB}, {}, "0"),
+        ({0: GIB, 1: 100 * MIB}, {}, "0"),
+        ({0: 3 * GIB, 1: 3 * GIB}, {}, "0-1"),
+        ({0: 3 * GIB, 1: 3 * GIB}, {"move": "cpus-and-memory"}, "0"),
+        ({0: 3 * GIB, 1: 20 * GIB}, {"move": "cpus-and-memory"}, "0-1"),
+    ],
+    ids=["at home", "little elsewhere", "much elsewhere", "much that may follow", "too much to follow at a time"],
+)
+def test_a_member_that_ran_unpinned_is_bound_where_little_would_be_moved_for_it(
+    world: World, memory: dict[int, int], more: dict[str, str], mems: str
+) -> None:
+    runs_unpinned(world, "a", memory, **more)
+    assert (world.cpus("a"), world.mems("a")) == ("0-3,8-11", mems)
+    reasons = {reason.what: reason.effect for reason in world.last.reasons}
+    assert ("pages" in reasons) == (mems == "0-1")
+
+
+def test_one_whose_pages_stay_is_placed_no_other_way_at_the_next_start(world: World) -> None:
+    runs_unpinned(world, "a", {1: 4 * GIB})
+    before = world.cgroups["/kubepods/a"]
+    made = container("a", memory=8 * GIB)
+    made.pid = 1
+    for agent in (world.agent, world.started()):
+        world.apply(agent.synchronize([member("a")], [made]))
+        assert world.cgroups["/kubepods/a"] == before
+
+
+def test_one_with_open_memory_that_is_resized_is_not_bound_away_from_its_pages(world: World) -> None:
+    own, made = member("own", cpus="exclusive"), container("own", 2, memory=0)
+    world.create(own, made)
+    assert (world.cpus("own"), world.mems("own")) == ("0,8", "0-1"), "it has no limit"
+    made.pid = 1
+    world.start(own, made)
+    world.memory["/kubepods/own"] = {0: GIB, 1: 4 * GIB}
+    resources = container("own", 3, memory=8 * GIB).linux.resources
+    world.apply(world.agent.update_container(own, made, resources))
+    assert len(CpuSet.parse(world.cpus("own"))) == 3
+    assert world.mems("own") == "0-1"
+
+
+def test_one_whose_cpus_go_leaves_its_pages_where_they_are(world: World) -> None:
+    made = container("a", memory=8 * GIB)
+    world.create(member("a"), made)
+    assert (world.cpus("a"), world.mems("a")) == ("0-3,8-11", "0")
+    made.pid = 1
+    world.start(member("a"), made)
+    world.memory["/kubepods/a"] = {0: 6 * GIB}
+    becomes(world, without(world.machine, CpuSet.parse("0-3,8-11")))
+    assert (world.cpus("a"), world.mems("a")) == ("4-7,12-15", "0-1")
