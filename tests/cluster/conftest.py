@@ -20,8 +20,8 @@ TEN_NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(10)}
 ANY_ANSWER = "60s"
 """As httpTimeout: where a busy machine delays an answer, kube-scheduler waits for it and does not go on without."""
 
-PATIENT = ("--patience", "20", "--hold", "3600")
-"""Options of an extender that waits for its watch on a busy machine too: no group is split for want of time."""
+PATIENT = ("--patience", "20", "--hold", "3600", "--report-timeout", "3600")
+"""Options of an extender that waits for its watch on a busy machine too, and believes a report until the next one."""
 
 _numbers = count()
 
@@ -36,12 +36,21 @@ def kubernetes() -> Binaries:
         pytest.skip(f"a real control plane: {none}")
 
 
+def patient(terms: Terms) -> Terms:
+    """With all time that a busy machine may take: no group is split for want of it."""
+    return replace(terms, http_timeout=ANY_ANSWER, extender_options=(*PATIENT, *terms.extender_options))
+
+
 @contextmanager
-def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A cluster whose logs stay when a test fails meanwhile, and whose kubelets and Service did all that they had to."""
+def up(
+    kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest, *, as_shipped: bool = False
+) -> Iterator[Cluster]:
+    """A cluster whose logs stay when a test fails meanwhile, and whose kubelets and Service did all that they had to.
+    as_shipped: no more patient than its configuration is.
+    """
     before = request.session.testsfailed
     terms = replace(terms, begin_extender=forked.extender, begin_enforcer=forked.enforcer)
-    with Cluster(kubernetes, terms) as cluster:
+    with Cluster(kubernetes, terms if as_shipped else patient(terms)) as cluster:
         yield cluster
         cluster.keep = request.session.testsfailed > before
         assert cluster.errors == []
@@ -49,8 +58,7 @@ def up(kubernetes: Binaries, terms: Terms, request: pytest.FixtureRequest) -> It
 
 @pytest.fixture(scope="package")
 def ten_nodes(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    options = (*PATIENT, "--regroup-period", "0.5")
-    with up(kubernetes, Terms(TEN_NODES, extender_options=options, http_timeout=ANY_ANSWER), request) as cluster:
+    with up(kubernetes, Terms(TEN_NODES, extender_options=("--regroup-period", "0.5")), request) as cluster:
         yield cluster
 
 

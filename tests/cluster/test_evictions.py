@@ -16,7 +16,7 @@ from lab.cluster.cluster import Cluster, Terms
 from numakin.kubectl.apiserver import connect
 from numakin.kubectl.evicting import Evicting
 from numakin.kubectl.reach import Direct
-from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
+from tests.cluster.conftest import made, up
 from tests.cluster.rights import requests
 from tests.cluster.workloads import Deployment, Namespace, deployment, nodes_by_group, only, published
 
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.thorough
 
 NODES = {f"node-{number}": "epyc-7763-nps2" for number in range(3)}
 SHORT_LEASE = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.5")
-OPTIONS = (*PATIENT, *SHORT_LEASE, "--regroup-period", "0.5", "--regroup", "evict", "--regroup-budget", "100")
+OPTIONS = (*SHORT_LEASE, "--regroup-period", "0.5", "--regroup", "evict", "--regroup-budget", "100")
 ACCOUNT = "system:serviceaccount:numakin:numakin-extender"
 
 
 @pytest.fixture(scope="module")
 def evicting(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    terms = Terms(NODES, extenders=2, extender_options=OPTIONS, http_timeout=ANY_ANSWER)
+    terms = Terms(NODES, extenders=2, extender_options=OPTIONS)
     with up(kubernetes, terms, request) as cluster:
         role = REPOSITORY / "manifests" / "components" / "regroup" / "evicting.yaml"
         cluster.apply(yaml.safe_load_all(role.read_text()))

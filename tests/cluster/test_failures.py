@@ -21,7 +21,7 @@ SOME = 20
 @pytest.fixture(scope="module")
 def replicated(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     machines = {f"node-{number}": "epyc-7763-nps2" for number in range(3)}
-    with up(kubernetes, Terms(machines, extenders=2), request) as cluster:
+    with up(kubernetes, Terms(machines, extenders=2), request, as_shipped=True) as cluster:
         yield cluster
 
 

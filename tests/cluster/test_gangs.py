@@ -16,7 +16,7 @@ from extender.state.told_groups import COSCHEDULING
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from lab.cluster.release import SCHEDULING_GROUPS, Release
-from tests.cluster.conftest import ANY_ANSWER, made, up
+from tests.cluster.conftest import made, up
 from tests.cluster.workloads import Deployment, Namespace, homes, member
 
 pytestmark = pytest.mark.thorough
@@ -75,7 +75,7 @@ def refusing() -> Iterator[Refusing]:
 @pytest.fixture(scope="module")
 def three_nodes(kubernetes: Binaries, refusing: Refusing, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     machines = {f"node-{number}": MACHINE for number in range(3)}
-    terms = Terms(machines, http_timeout=ANY_ANSWER, other_extenders=(refusing.configured,))
+    terms = Terms(machines, other_extenders=(refusing.configured,))
     with up(kubernetes, terms, request) as cluster:
         yield cluster
 
@@ -138,7 +138,6 @@ def two_racks(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[
     terms = Terms(
         dict.fromkeys(RACKS, MACHINE),
         labels={node: {RACK: rack} for node, rack in RACKS.items()},
-        http_timeout=ANY_ANSWER,
         scheduling_groups=True,
     )
     with up(kubernetes, terms, request) as cluster:

@@ -9,7 +9,7 @@ import pytest
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
 from lab.cluster.release import Release
-from tests.cluster.conftest import ANY_ANSWER, PATIENT, TEN_NODES, made, up
+from tests.cluster.conftest import TEN_NODES, made, up
 from tests.cluster.workloads import Namespace, member, split
 
 pytestmark = pytest.mark.thorough
@@ -25,7 +25,7 @@ def profile(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cl
     """Ten nodes have enforcers; the others only make the cluster large."""
     if not Release(kubernetes.minor).profiles_have_percentages:
         pytest.skip("a profile of this kube-scheduler (before 1.25) has no percentage; KUBERNETES_BIN of a newer one")
-    terms = Terms(TEN_NODES, extender_options=PATIENT, scheduler="profile", http_timeout=ANY_ANSWER)
+    terms = Terms(TEN_NODES, scheduler="profile")
     with up(kubernetes, terms, request) as cluster:
         for number in range(MANY - len(TEN_NODES)):
             cluster.register(cluster.nodes["node-0"], name=f"bare-{number}")

@@ -9,7 +9,7 @@ import pytest
 
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
-from tests.cluster.conftest import ANY_ANSWER, made, up
+from tests.cluster.conftest import made, up
 from tests.cluster.workloads import Deployment, Namespace, deployment
 
 pytestmark = pytest.mark.thorough
@@ -20,7 +20,7 @@ MACHINE = "epyc-7763-nps2"
 
 @pytest.fixture(scope="module")
 def strict(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    terms = Terms({"node-0": MACHINE}, scheduler="strict", http_timeout=ANY_ANSWER, extender_options=("--refuse",))
+    terms = Terms({"node-0": MACHINE}, scheduler="strict", extender_options=("--refuse",))
     with up(kubernetes, terms, request) as cluster:
         for name, value in (("low", 1), ("high", 1000)):
             priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}

@@ -9,7 +9,7 @@ import pytest
 
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
-from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
+from tests.cluster.conftest import made, up
 from tests.cluster.workloads import Namespace, member, replicas, split
 
 pytestmark = pytest.mark.thorough
@@ -24,7 +24,7 @@ GROUPS = [member(f"unlike-{at}", 5 + at * 11 % 36, cpu=("250m", "1", "500m", "15
 @pytest.fixture(scope="module")
 def unlike(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     machines = {f"node-{at}": MACHINES[at % len(MACHINES)] for at in range(10)}
-    with up(kubernetes, Terms(machines, extender_options=PATIENT, http_timeout=ANY_ANSWER), request) as cluster:
+    with up(kubernetes, Terms(machines), request) as cluster:
         yield cluster
 
 

@@ -9,7 +9,7 @@ import pytest
 from extender.state.node_domains import ZONE
 from lab.cluster.binaries import Binaries
 from lab.cluster.cluster import Cluster, Terms
-from tests.cluster.conftest import ANY_ANSWER, PATIENT, made, up
+from tests.cluster.conftest import made, up
 from tests.cluster.workloads import Deployment, Namespace, deployment, homes, member, nodes_by_group
 
 pytestmark = pytest.mark.thorough
@@ -24,8 +24,6 @@ def three_zones(kubernetes: Binaries, request: pytest.FixtureRequest) -> Iterato
     terms = Terms(
         dict.fromkeys(ZONES, MACHINE),
         labels={node: {ZONE: zone} for node, zone in ZONES.items()},
-        extender_options=PATIENT,
-        http_timeout=ANY_ANSWER,
     )
     with up(kubernetes, terms, request) as cluster:
         yield cluster

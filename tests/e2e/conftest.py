@@ -16,7 +16,7 @@ import pytest
 
 from lab.cluster.binaries import Binaries, NoKubernetes, binaries
 from lab.cluster.cluster import Cluster, Terms
-from tests.cluster.conftest import ANY_ANSWER
+from tests.cluster.conftest import patient
 from tests.e2e.guest import auto_group, bypass, chain, main_path, stages
 from tests.e2e.lab import place, vm
 from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
@@ -188,7 +188,7 @@ def kubernetes() -> Binaries:
 
 def for_real_node(kubernetes: Binaries, *nodes: str, extenders: int = 1) -> Iterator[Cluster]:
     """A control plane with numakin installed, and no node yet but what the caller starts."""
-    with Cluster(kubernetes, Terms({}, real=nodes, extenders=extenders, http_timeout=ANY_ANSWER)) as running:
+    with Cluster(kubernetes, patient(Terms({}, real=nodes, extenders=extenders))) as running:
         # Their programs run beside the cluster; there is no image of them to be pulled.
         running.kubectl("-n", "numakin", "delete", "daemonset/numakin-enforcer", "deployment/numakin-extender")
         yield running

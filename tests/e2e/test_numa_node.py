@@ -127,6 +127,7 @@ def outcome(
     assert result.status == 0, f"{result.failure()}\n{what_became_of(namespace)}"
     print(result.output)
     pods = namespace.pods()
+    print("\n".join(told(namespace, pod["metadata"]["name"]) for pod in pods if pod["metadata"].get("annotations")))
     here = {
         pod["metadata"]["name"]: node.cpus(pod, pod["spec"]["containers"][0]["name"])
         for pod in pods
@@ -167,6 +168,12 @@ def until_running(namespace: Namespace, count: int, boot: Future[vm.Result]) -> 
         return boot.done() or namespace.running() == count
 
     namespace.cluster.until(done, f"{count} pods to run", vm.LONGEST_S)
+
+
+def told(namespace: Namespace, pod: str) -> str:
+    """By the extender, of a pod that opted in: why it is where it is."""
+    story = namespace.cluster.extenders[0].get(f"/api/v1/explain?namespace={namespace.name}&pod={pod}")
+    return json.dumps({"pod": pod, **{key: story[key] for key in ("summary", "scored", "unscored")}})
 
 
 def what_became_of(namespace: Namespace) -> str:

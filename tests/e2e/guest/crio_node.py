@@ -59,7 +59,7 @@ class Node:
             limit_memory(self.kubelet.pod_cgroup(uid))
             sandbox = self.kubelet.run_pod(pod, uid=uid, annotations={"group.numakin.io": group} if group else {})
             self._ids[pod] = self.kubelet.run(sandbox, command=WAITS, resources=resources(100))
-        until(self.containers.touched, "all to touch their memory", PATIENCE_S, pause_s=1.0)
+        until(self.containers.rows, "all to touch their memory", PATIENCE_S, pause_s=1.0)
         until(lambda: self.containers.all_pinned(MEMBERS), "all members to be pinned", PATIENCE_S, pause_s=1.0)
         shares.reached("all containers run")
 

@@ -19,6 +19,7 @@ from tests.e2e.lab.cri import Kubelet
 from tests.e2e.lab.enforcer import RunningEnforcer
 
 POD = "io.kubernetes.pod.name"
+NAME = "io.kubernetes.container.name"
 
 PATIENCE_S = 1200.0
 """For one step: other work on the machine outside slows it as much as emulation does."""
@@ -36,13 +37,16 @@ class InScopes:
         """The labels and first processes of those that run."""
         return [(labels, pid) for labels, pid, _ in self._known() if pid]
 
-    def touched(self) -> bool:
-        """Whether each has touched its memory."""
-        return all(pid and kernel.anonymous_memory(pid).total() >= TOUCHED for _, pid, _ in self._known())
+    def has(self, name: str) -> bool:
+        """Whether there is a container of that name."""
+        with closing(Kubelet(self.runtime, "")) as asked:
+            return any(container.labels[NAME] == name for container in asked.containers())
 
     def rows(self) -> list[dict[str, Any]]:
-        """What is known of each."""
-        return [_row(*container) for container in self._known()]
+        """What is known of each; empty while one has not touched its memory."""
+        known = self._known()
+        touched = all(pid and kernel.anonymous_memory(pid).total() >= TOUCHED for _, pid, _ in known)
+        return [_row(*container) for container in known] if touched else []
 
     def where(self) -> dict[str, str]:
         """By pod, the CPUs that the kernel lets it have."""
@@ -79,10 +83,7 @@ class InScopes:
     def _known(self) -> list[tuple[Any, int, str]]:
         """Labels, first process, and path of the cgroup as the runtime has it."""
         with closing(Kubelet(self.runtime, "")) as asked:
-            return [
-                (container.labels, asked.pid(container.id), asked.cgroups_path(container.id))
-                for container in asked.containers()
-            ]
+            return [(container.labels, *asked.process(container.id)) for container in asked.containers()]
 
 
 def _row(labels: Any, pid: int, path: str) -> dict[str, Any]:

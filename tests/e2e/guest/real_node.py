@@ -35,8 +35,6 @@ SHARED = "node"
 KUBELET, KUBECONFIG, CONFIG = "kubelet", "kubeconfig", "kubelet.json"
 RUNTIME = Path("/run/containerd/containerd.sock")
 
-NAME = "io.kubernetes.container.name"
-
 
 def main() -> None:
     node, extender, last = sys.argv[1:]
@@ -102,8 +100,7 @@ def _all(containers: InScopes, last: str, kubelet: subprocess.Popen[bytes]) -> l
     """What is known of the containers; empty while `last` is missing, or one has not touched its memory."""
     if (status := kubelet.poll()) is not None:
         raise ChildProcessError(f"the kubelet has ended, with status {status}")
-    here = any(labels[NAME] == last for labels, _ in containers.running())
-    return containers.rows() if here and containers.touched() else []
+    return containers.rows() if containers.has(last) else []
 
 
 def _network() -> None:

@@ -232,9 +232,10 @@ class Kubelet:
         """The pid of a container's first process; 0 when it has none."""
         return int(self._info(container).get("pid", 0))
 
-    def cgroups_path(self, container: str) -> str:
-        """As the runtime gives it to its OCI runtime: in the syntax of its cgroup driver."""
-        return str(self._info(container)["runtimeSpec"]["linux"]["cgroupsPath"])
+    def process(self, container: str) -> tuple[int, str]:
+        """As `pid`, and the path of its cgroup as the runtime gives it to its OCI runtime: in its cgroup driver's syntax."""
+        info = self._info(container)
+        return int(info.get("pid", 0)), str(info["runtimeSpec"]["linux"]["cgroupsPath"])
 
     def _info(self, container: str) -> dict[str, Any]:
         info: dict[str, Any] = json.loads(self.container_status(container).info["info"])
