@@ -9,12 +9,15 @@ from lab.standins.machines.description import Description
 from lab.standins.machines.write import switch_cpus, write_procfs, write_sysfs
 
 MACHINES: Mapping[str, Description] = {
-    **intel.MACHINES,
-    **amd.MACHINES,
-    **arm.MACHINES,
-    **tiers.MACHINES,
-    **sgi.MACHINES,
-    **emulated.MACHINES,
+    description.machine.name: description
+    for description in (
+        *intel.MACHINES,
+        *amd.MACHINES,
+        *arm.MACHINES,
+        *tiers.MACHINES,
+        *sgi.MACHINES,
+        *emulated.MACHINES,
+    )
 }
 
 __all__ = ["MACHINES", "Description", "switch_cpus", "write_procfs", "write_sysfs"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from lab.standins.machines.description import Description
 from lab.standins.machines.shape import assembled, numbered, siblings_last, slit, slit_of_sockets
@@ -136,7 +136,7 @@ def _threadripper_2990wx() -> Description:
     )
 
 
-_ALL = [
+MACHINES: Sequence[Description] = (
     _epyc_7601(),
     *(_epyc_7742(nps) for nps in (1, 4)),
     *(_epyc_7763(nps) for nps in (1, 2, 4)),
@@ -144,6 +144,4 @@ _ALL = [
     _turin("9755", 128, CORES_PER_CCX, 512),
     _turin("9965", 192, CORES_PER_DENSE_CCX, 384),
     _threadripper_2990wx(),
-]
-
-MACHINES: Mapping[str, Description] = {description.machine.name: description for description in _ALL}
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from lab.standins.machines.description import Description
 from lab.standins.machines.shape import assembled, numbered, siblings_adjacent, slit, slit_of_sockets
@@ -20,14 +20,28 @@ def _kunpeng_slit(sockets: int) -> list[list[int]]:
     ]
 
 
-def _kunpeng_920_2s(name: str) -> Description:
-    return Description(
+PHYTIUM_SOCKET = slit(
+    """
+    10 20 40 30 20 30 50 40
+    20 10 30 40 50 20 40 50
+    40 30 10 20 40 50 20 30
+    30 40 20 10 30 20 40 50
+    20 50 40 30 10 50 30 20
+    30 20 50 20 50 10 50 40
+    50 40 20 40 30 50 10 30
+    40 50 30 50 20 40 30 10
+    """
+)
+BETWEEN_PHYTIUM_SOCKETS = [100] * 8
+
+MACHINES: Sequence[Description] = (
+    Description(
         title="2 x HiSilicon Kunpeng 920-4826, 48 cores each",
         source="numactl -H of such machines on the linux-kernel list (2020-21) and in public benchmarks: "
         "4 NUMA nodes of 24 cores, SLIT 10 12 20 22 / 12 10 22 24 / ...; one L3 a die; clusters of 4 cores "
         "(the kernel's commit that made clusters a level of its scheduler)",
         machine=assembled(
-            name,
+            "kunpeng-920-2s",
             numbered([24] * 4, 1, siblings_adjacent),
             memory_mib=[192_832, 193_533, 193_533, 193_532],
             slit=slit("10 12 20 22\n12 10 22 24\n20 22 10 12\n22 24 12 10"),
@@ -35,17 +49,14 @@ def _kunpeng_920_2s(name: str) -> Description:
             cores_per_cache=24,
             cores_per_cluster=CORES_PER_CLUSTER,
         ),
-    )
-
-
-def _kunpeng_920_4s(name: str) -> Description:
-    return Description(
+    ),
+    Description(
         title="4 x HiSilicon Kunpeng 920-6426, 64 cores each",
         source="HiSilicon's product page: 64 cores, up to 4 sockets, each linked to the three others",
         derived="the SLIT: the 2-socket machine's rule for every pair of sockets, all linked; clusters as there; "
         "memory 8 x 128 GiB",
         machine=assembled(
-            name,
+            "kunpeng-920-4s",
             numbered([32] * 8, 1, siblings_adjacent),
             memory_mib=[127_668] * 8,
             slit=_kunpeng_slit(4),
@@ -53,17 +64,14 @@ def _kunpeng_920_4s(name: str) -> Description:
             cores_per_cache=32,
             cores_per_cluster=CORES_PER_CLUSTER,
         ),
-    )
-
-
-def _altra_q80_30_quadrant(name: str) -> Description:
-    return Description(
+    ),
+    Description(
         title="Ampere Altra Q80-30, 80 cores, in quadrant mode",
         source="Ampere's product page; lscpu in core-to-core-latency#49 (80 CPUs) and vllm-project/vllm#39191 "
         "(Linux shows no cache shared by several CPUs)",
         derived="the SLIT: 11 between quadrants, as on other machines that split a die; memory 4 x 64 GiB",
         machine=assembled(
-            name,
+            "ampere-altra-quadrant",
             numbered([20] * 4, 1, siblings_adjacent),
             memory_mib=[64_000] * 4,
             slit=slit_of_sockets(1, 4, 11, 20),
@@ -71,41 +79,21 @@ def _altra_q80_30_quadrant(name: str) -> Description:
             cores_per_cache=1,
         ),
         cache_level=2,
-    )
-
-
-def _phytium_s2500_2s(name: str) -> Description:
-    socket = slit(
-        """
-        10 20 40 30 20 30 50 40
-        20 10 30 40 50 20 40 50
-        40 30 10 20 40 50 20 30
-        30 40 20 10 30 20 40 50
-        20 50 40 30 10 50 30 20
-        30 20 50 20 50 10 50 40
-        50 40 20 40 30 50 10 30
-        40 50 30 50 20 40 30 10
-        """
-    )
-    far = [100] * 8
-    return Description(
+    ),
+    Description(
         title="2 x Phytium S2500, 64 cores each: 16 NUMA nodes, 100 between the sockets",
         source="lscpu and numactl -H in public benchmarks of it (16 NUMA nodes of 8 cores; rows 0-12 of the SLIT)",
         derived="rows 13-15 of the SLIT; memory 16 x 32 GiB; one L3 a socket, by its size (64 MiB)",
         machine=assembled(
-            name,
+            "phytium-s2500-2s",
             numbered([8] * 16, 1, siblings_adjacent),
             memory_mib=[32_500] * 16,
-            slit=[*(row + far for row in socket), *(far + row for row in socket)],
+            slit=[
+                *(row + BETWEEN_PHYTIUM_SOCKETS for row in PHYTIUM_SOCKET),
+                *(BETWEEN_PHYTIUM_SOCKETS + row for row in PHYTIUM_SOCKET),
+            ],
             nodes_per_socket=8,
             cores_per_cache=64,
         ),
-    )
-
-
-MACHINES: Mapping[str, Description] = {
-    "kunpeng-920-2s": _kunpeng_920_2s("kunpeng-920-2s"),
-    "kunpeng-920-4s": _kunpeng_920_4s("kunpeng-920-4s"),
-    "ampere-altra-quadrant": _altra_q80_30_quadrant("ampere-altra-quadrant"),
-    "phytium-s2500-2s": _phytium_s2500_2s("phytium-s2500-2s"),
-}
+    ),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from lab.standins.machines.description import Description
 from lab.standins.machines.shape import (
@@ -15,49 +15,43 @@ from lab.standins.machines.shape import (
 )
 from numakin.placement.model.cpuset import CpuSet
 
+BY_DIE = ("0-3,6-8,12-14,19-20", "4-5,9-11,15-18,21-23", "24-27,31-33,37-39,43-44", "28-30,34-36,40-42,45-47")
+"""CPUs by NUMA node of the Xeon 8260 with SNC2: not in order, since firmware lists cores by their place on the die."""
 
-def _xeon_8380(name: str) -> Description:
-    return Description(
+MACHINES: Sequence[Description] = (
+    Description(
         title="2 x Intel Xeon Platinum 8380 (Ice Lake), 40 cores each, SMT 2",
         source="Intel's product page: 40 cores, 80 threads, 60 MB L3 a socket",
         derived="memory 16 x 32 GiB; SLIT 10/20 and siblings 80 apart as on other 2-socket Ice Lake machines",
         machine=assembled(
-            name,
+            "xeon-8380",
             numbered([40, 40], 2, siblings_last),
             memory_mib=[257_000, 258_000],
             slit=slit_of_sockets(2, 1, 10, 20),
             cores_per_cache=40,
             hugepages={1 << 30: 16 << 30},
         ),
-    )
-
-
-def _xeon_8480_snc4(name: str) -> Description:
-    return Description(
+    ),
+    Description(
         title="2 x Intel Xeon Platinum 8480+ (Sapphire Rapids), 56 cores each, SMT 2, SNC4",
         source="numactl -H of a Leonardo DCGP node (8 NUMA nodes of 14 cores, SLIT 10/12/21, SMT off); lstopo "
         "in gramineproject/gramine#530 (the same with SMT on: siblings 112 apart, one L3 a socket)",
         machine=assembled(
-            name,
+            "xeon-8480-snc4",
             numbered([14] * 8, 2, siblings_last),
             memory_mib=[63_565, 64_508, 64_508, 64_508, 64_464, 64_508, 64_508, 64_505],
             slit=slit_of_sockets(2, 4, 12, 21),
             nodes_per_socket=4,
             cores_per_cache=56,
         ),
-    )
-
-
-def _xeon_8260_snc2(name: str) -> Description:
-    # A socket's CPUs are not in order of its NUMA nodes: the firmware lists cores by their place on the die.
-    lists = ("0-3,6-8,12-14,19-20", "4-5,9-11,15-18,21-23", "24-27,31-33,37-39,43-44", "28-30,34-36,40-42,45-47")
-    return Description(
+    ),
+    Description(
         title="2 x Intel Xeon Platinum 8260 (Cascade Lake), 24 cores each, SNC2, second threads offline",
         source="lscpu in iqiyi/dpvs#612: 96 CPUs, 48-95 offline, 4 NUMA nodes with these lists",
         derived="memory 4 x 48 GiB; SLIT 10/11/21 as on other SNC2 machines of that generation",
         machine=assembled(
-            name,
-            [[CpuSet.of((cpu,)) for cpu in CpuSet.parse(text)] for text in lists],
+            "xeon-8260-snc2-smt-off",
+            [[CpuSet.of((cpu,)) for cpu in CpuSet.parse(text)] for text in BY_DIE],
             memory_mib=[47_900, 48_350, 48_380, 48_350],
             slit=slit_of_sockets(2, 2, 11, 21),
             nodes_per_socket=2,
@@ -65,32 +59,26 @@ def _xeon_8260_snc2(name: str) -> Description:
         ),
         offline=CpuSet.parse("48-95"),
         old_kernel=True,
-    )
-
-
-def _xeon_e5_2680v4(name: str) -> Description:
-    return Description(
+    ),
+    Description(
         title="2 x Intel Xeon E5-2680 v4 (Broadwell), 14 cores each, SMT off, CPUs numbered over the sockets in turn",
         source="lstopo of an Iris node, hpc-docs.uni.lu (35 MB L3 a socket, even CPUs on NUMA node 0)",
         derived="SLIT 10/21, the usual of that generation",
         machine=assembled(
-            name,
+            "xeon-e5-2680v4-in-turn",
             numbered([14, 14], 1, two_sockets_in_turn),
             memory_mib=[64_300, 64_500],
             slit=slit_of_sockets(2, 1, 10, 21),
             cores_per_cache=14,
         ),
         old_kernel=True,
-    )
-
-
-def _superdome_flex(name: str) -> Description:
-    return Description(
+    ),
+    Description(
         title="HPE Superdome Flex, 8 x Intel Xeon Platinum 8280 (Cascade Lake), 28 cores each, SMT 2, SNC2",
         source="HPE's quick specs: up to 8 sockets in two 4-socket chassis; Intel's product page: 28 cores, 38.5 MB L3",
         derived="all else: SLIT 11 within a socket, 21 within a chassis, 30 between chassis; memory 16 x 192 GiB",
         machine=assembled(
-            name,
+            "superdome-flex-8s-snc2",
             numbered([14] * 16, 2, siblings_last),
             memory_mib=[193_000] * 16,
             slit=[
@@ -100,26 +88,18 @@ def _superdome_flex(name: str) -> Description:
             nodes_per_socket=2,
             cores_per_cache=28,
         ),
-    )
-
-
-def _core_i7_1260p(name: str) -> Description:
-    performance = numbered([4], 2, siblings_adjacent)[0]
-    efficient = [CpuSet.of((cpu,)) for cpu in range(8, 16)]
-    return Description(
+    ),
+    Description(
         title="A laptop: Intel Core i7-1260P, 4 cores with SMT 2 and 8 without, a kernel built without NUMA",
         source="Intel's product page: 4 performance and 8 efficient cores, 16 threads, 18 MB L3 for all",
         derived="16 GiB; a kernel without CONFIG_NUMA",
-        machine=assembled(name, [[*performance, *efficient]], memory_mib=[15_700], slit=[[10]], cores_per_cache=12),
+        machine=assembled(
+            "laptop-no-numa",
+            [[*numbered([4], 2, siblings_adjacent)[0], *(CpuSet.of((cpu,)) for cpu in range(8, 16))]],
+            memory_mib=[15_700],
+            slit=[[10]],
+            cores_per_cache=12,
+        ),
         numa=False,
-    )
-
-
-MACHINES: Mapping[str, Description] = {
-    "xeon-8380": _xeon_8380("xeon-8380"),
-    "xeon-8480-snc4": _xeon_8480_snc4("xeon-8480-snc4"),
-    "xeon-8260-snc2-smt-off": _xeon_8260_snc2("xeon-8260-snc2-smt-off"),
-    "xeon-e5-2680v4-in-turn": _xeon_e5_2680v4("xeon-e5-2680v4-in-turn"),
-    "superdome-flex-8s-snc2": _superdome_flex("superdome-flex-8s-snc2"),
-    "laptop-no-numa": _core_i7_1260p("laptop-no-numa"),
-}
+    ),
+)

@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from lab.standins.machines.description import Description
 from lab.standins.machines.shape import assembled, numbered, siblings_adjacent
 
 
-def _altix_17n(name: str) -> Description:
-    def far(a: int, b: int) -> int:
-        return 10 if a == b else 14 if max(a, b) == 16 else 17 if a // 4 == b // 4 else 20
+def _far_of_17(a: int, b: int) -> int:
+    return 10 if a == b else 14 if max(a, b) == 16 else 17 if a // 4 == b // 4 else 20
 
-    return Description(
+
+def _far_of_64(a: int, b: int) -> int:
+    """By bricks of four NUMA nodes, at the corners of a square; four such squares."""
+    if a == b:
+        return 10
+    apart = a // 4 ^ b // 4
+    if a // 16 == b // 16:
+        return 22 + 4 * apart.bit_count()
+    return 34 if apart & 1 else 30
+
+
+MACHINES: Sequence[Description] = (
+    Description(
         title="SGI Altix of 128 Itanium 2 cores: 16 NUMA nodes of 8 CPUs and one of memory alone",
         source="hwloc's recorded test 128ia64-17n4s2c",
         derived="the kernel of the recording shows neither caches nor which memory is normal",
         machine=assembled(
-            name,
+            "altix-17n",
             numbered([8] * 16, 1, siblings_adjacent),
             memory_mib=[98_240] * 16,
             memory_only_mib={16: 996},
-            slit=[[far(a, b) for b in range(17)] for a in range(17)],
+            slit=[[_far_of_17(a, b) for b in range(17)] for a in range(17)],
         ),
         old_kernel=True,
-    )
-
-
-def _altix_64n(name: str) -> Description:
-    def far(a: int, b: int) -> int:
-        """By bricks of four NUMA nodes, at the corners of a square; four such squares."""
-        if a == b:
-            return 10
-        apart = a // 4 ^ b // 4
-        if a // 16 == b // 16:
-            return 22 + 4 * apart.bit_count()
-        return 34 if apart & 1 else 30
-
-    return Description(
+    ),
+    Description(
         title="SGI Altix of 256 Itanium 2 cores: 64 NUMA nodes of 4 CPUs",
         source="hwloc's recorded test 256ia64-64n2s2c",
         derived="the kernel of the recording shows neither caches nor which memory is normal",
         machine=assembled(
-            name,
+            "altix-64n",
             numbered([4] * 64, 1, siblings_adjacent),
             memory_mib=[7_875] * 64,
-            slit=[[far(a, b) for b in range(64)] for a in range(64)],
+            slit=[[_far_of_64(a, b) for b in range(64)] for a in range(64)],
         ),
         old_kernel=True,
-    )
-
-
-MACHINES: Mapping[str, Description] = {"altix-17n": _altix_17n("altix-17n"), "altix-64n": _altix_64n("altix-64n")}
+    ),
+)
