@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
 from extender.scoring.group_holds import GroupHolds, PromisedRoom
-from extender.scoring.group_kin import GroupMembers
-from extender.scoring.kin import kins
+from extender.scoring.kin import GroupMembers, kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.replicas_to_come import ReplicasToCome
 from extender.scoring.single import NodeScores, needs_of

@@ -7,23 +7,37 @@ true address even behind a Service, where the client sees that of the Service. S
   - the client's end makes edges only with peers that are not on this node, and with no Service's address (services.py);
   - what counts as a server's end with a peer elsewhere, on a port without a listener, is a client's: the role is
     only a convention where a connection is older than the probes (listening.py);
-  - inside one network namespace client and server are joined by the port (loopback.py);
-  - hostNetwork pods share the node's address, and are told apart by the port they serve or by whom they ask (peers.py).
+  - inside one network namespace, of a pod or of the host, every peer has the same address: client and server are
+    joined by the port, and the client's end counts, as only it distinguishes clients;
+  - hostNetwork pods share the node's address, and are told apart by the port they serve or by whom they ask.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from enforcer.observe.attribution.containers import ContainerIndex, LocalContainer
-from enforcer.observe.attribution.edges import Attribution, EdgeTally, Remote, Unattributed, kind, local
+from enforcer.observe.attribution.containers import ContainerIndex, LocalContainer, only_or_pod
+from enforcer.observe.attribution.edges import (
+    Attribution,
+    EdgeTally,
+    End,
+    Kind,
+    Local,
+    Remote,
+    Unattributed,
+    kind,
+    local,
+)
 from enforcer.observe.attribution.listening import UNKNOWN, Listening
-from enforcer.observe.attribution.loopback import Loopback
-from enforcer.observe.attribution.peers import PeerLookup
 from enforcer.observe.attribution.services import NONE, Services, Target, target, translated
 from enforcer.observe.bpf.counters import CgroupPair, CounterKey, FlowKey, Volume, address
 
 UNSPECIFIED = (bytes(16), bytes(10) + b"\xff\xff" + bytes(4))
 """The addresses :: and 0.0.0.0."""
+
+
+HOST = ""
+"""The namespace of all hostNetwork containers; any other is named by its pod's uid."""
 
 
 def attribute(
@@ -72,3 +86,91 @@ def _pair(pair: CgroupPair, volume: Volume, residents: ContainerIndex, tally: Ed
         tally.leave(pair.kind, Unattributed.PEER_GONE, volume)
     elif source.container_id != target.container_id:
         tally.sent(pair.kind, local(source), local(target), volume)
+
+
+class PeerLookup:
+    """Answers from the residents and from all flows of one reading, since one end often shows who the other is."""
+
+    def __init__(self, residents: ContainerIndex, flows: Sequence[tuple[FlowKey, Volume, LocalContainer]]) -> None:
+        self._residents = residents
+        self._askers: dict[tuple[bytes, int, int], list[tuple[LocalContainer, int]]] = defaultdict(list)
+        self._host_ports = set()
+        for flow, volume, container in flows:
+            if not flow.server:
+                self._askers[flow.peer, flow.port, flow.protocol].append((container, volume.tx_bytes))
+            elif container.host_network:
+                self._host_ports.add((flow.port, flow.protocol))
+
+    def share_namespace(self, peer: bytes, container: LocalContainer) -> bool:
+        """Whether the peer is in the container's own network namespace."""
+        return address(peer).is_loopback or peer in self._residents.addresses(container)
+
+    def counted_by_server(self, flow: FlowKey) -> bool:
+        """Whether the peer of a client's flow is here and counts the same traffic itself."""
+        if flow.peer in self._residents.node_addresses:
+            return (flow.port, flow.protocol) in self._host_ports
+        return bool(self._residents.by_address(flow.peer))
+
+    def elsewhere(self, flow: FlowKey) -> bool:
+        """Whether the peer is on another node, and so counted there if at all."""
+        return flow.peer not in self._residents.node_addresses and not self._residents.by_address(flow.peer)
+
+    def clients(self, flow: FlowKey, volume: Volume, server: LocalContainer) -> Iterator[tuple[End, Volume]]:
+        """The ends that a server's flow is with, each with its share of the volume."""
+        pod = self._residents.by_address(flow.peer)
+        asking = list(self._asking(flow, server))
+        if pod:
+            yield _one_of(pod, {container.container_id for container, _ in asking}), volume
+            return
+        # A hostNetwork pod is known by whom it asks; several share in proportion to what they sent there.
+        from_host = [(container, sent) for container, sent in asking if container.host_network]
+        total = sum(sent for _, sent in from_host)
+        if flow.peer not in self._residents.node_addresses or not total:
+            yield Remote(address(flow.peer)), volume
+            return
+        for container, sent in from_host:
+            yield local(container), volume.scaled(sent / total)
+
+    def _asking(self, flow: FlowKey, server: LocalContainer) -> Iterator[tuple[LocalContainer, int]]:
+        """Containers that ask the server by its own address, with the bytes sent. Who asks a Service is not known."""
+        for where in self._residents.addresses(server):
+            yield from self._askers.get((where, flow.port, flow.protocol), ())
+
+
+def _one_of(pod: Sequence[LocalContainer], asking: set[str]) -> Local:
+    """The only container of a pod, or the only one that asks; else no more than the pod."""
+    candidates = [container for container in pod if container.container_id in asking] or pod
+    return local(only_or_pod(tuple(candidates)))
+
+
+@dataclass(slots=True)
+class Sides:
+    """Both ends of all connections to one port."""
+
+    servers: list[tuple[LocalContainer, Volume]] = field(default_factory=list)
+    clients: list[tuple[LocalContainer, Volume]] = field(default_factory=list)
+
+
+class Loopback:
+    """Collects flows until all are known, then joins them."""
+
+    def __init__(self) -> None:
+        self._ports: dict[tuple[str, int, Kind], Sides] = defaultdict(Sides)
+
+    def add(self, flow: FlowKey, volume: Volume, container: LocalContainer) -> None:
+        namespace = HOST if container.host_network else container.pod_uid
+        sides = self._ports[namespace, flow.port, kind(flow)]
+        (sides.servers if flow.server else sides.clients).append((container, volume))
+
+    def join(self, tally: EdgeTally) -> None:
+        for (_, port, protocol), sides in self._ports.items():
+            servers = {container.container_id: container for container, _ in sides.servers}
+            if len(servers) != 1 or not sides.clients:
+                # With clients, their count is the traffic; without any, the servers' is all there is.
+                for _, volume in sides.clients or sides.servers:
+                    tally.leave(protocol, Unattributed.LOOPBACK, volume)
+                continue
+            (server,) = servers.values()
+            for client, volume in sides.clients:
+                if client.container_id != server.container_id:
+                    tally.both(protocol, local(client), local(server), volume, port, by_server=True)

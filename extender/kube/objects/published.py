@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from extender.kube.objects.affinitygroup import EdgeStatus, GroupStatus, MemberStatus, affinity_group
+from extender.kube.objects.affinitygroup import EdgeStatus, GroupCondition, GroupStatus, MemberStatus, affinity_group
 from extender.kube.objects.grouprows import GroupRow
 from extender.kube.objects.nrt import topology
 from extender.kube.objects.saved_learning import Text
-from extender.kube.objects.together import TOGETHER, together
 from extender.kube.publish import Desired
 from extender.picture import Picture
-from extender.planning.regrouping import NOT_SEARCHED, Regroupings
+from extender.planning.regrouping import NOT_SEARCHED, Regroupings, WhyApart
 from extender.state.groups import Member, locality
 from extender.state.node_view import NodeView
 from extender.state.pods import Changes, NodeRow
 from extender.traffic.learned import LearnedGroup
 from extender.views.readout import IsLive, members
+from extender.views.regroup import sentence
 from numakin.placement.state.occupancy import Occupancy
+
+TOGETHER = "Together"
+"""The condition's type."""
+
+REASONS = {
+    WhyApart.SETTLING: "Settling",
+    WhyApart.FIXED: "Fixed",
+    WhyApart.NO_PLACE: "NoBetterPlace",
+    WhyApart.TOO_LARGE: "TooLarge",
+    WhyApart.TOO_MANY: "TooManyCutGroups",
+}
 
 
 class TopologyPublisher:
@@ -71,9 +82,33 @@ def groups(
         status = _group(group, by_group.get(group, []), picture, texts.get(group))
         row = rows.get(group)
         before = row.conditions.get(TOGETHER) if row else None
-        condition = together(group, by_group.get(group, []), regroupings, before, now)
+        condition = _together(group, by_group.get(group, []), regroupings, before, now)
         status = replace(status, conditions=(condition,) if condition is not None else ())
         yield affinity_group(replace(status, accepted=row.judged(now), uid=row.uid) if row else status)
+
+
+def _together(
+    group: str, members: Iterable[Member], found: Regroupings, before: GroupCondition | None, now: str
+) -> GroupCondition | None:
+    """None for a group of fewer than two pods. found: by the latest search. before: as it is at the API server. now:
+    as `GroupCondition.since`.
+    """
+    by_node = Counter(member.node for member in members)
+    if by_node.total() < 2:
+        return None
+    if len(by_node) == 1:
+        after = GroupCondition(TOGETHER, "True", "OneNode", f"its pods are on {next(iter(by_node))}", now)
+    elif (planned := found.plans.get(group)) is not None:
+        text = f"{sentence(planned)}; kubectl numakin regroup shows which"
+        after = GroupCondition(TOGETHER, "False", "CanBeRegrouped", text, now)
+    elif (apart := found.apart.get(group)) is not None:
+        after = GroupCondition(TOGETHER, "False", REASONS[apart.why], sentence(apart), now)
+    elif before is not None and before.status == "False":
+        return before
+    else:
+        text = f"cut over {len(by_node)} nodes; whether more of it could be together is looked for"
+        after = GroupCondition(TOGETHER, "False", "NotSearched", text, now)
+    return after.after(before)
 
 
 def _has_pod(group: str, reserved: list[Member], picture: Picture) -> bool:
