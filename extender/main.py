@@ -18,7 +18,6 @@ from extender import log
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
 from extender.config import LISTENS, BadConfig, ExtenderConfig, host_and_port, load
-from extender.group_reservations import group_reservations
 from extender.kube.api import Api
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
@@ -67,6 +66,9 @@ from numakin.wire.certificates import BadCertificate, Files
 
 STOP_SECONDS = 2.0
 
+PLANNING_SHARE = 0.1
+"""The share of its time that a thread may spend on planning where groups go: requests of kube-scheduler come first."""
+
 _log = structlog.get_logger("extender")
 
 
@@ -112,7 +114,9 @@ class Program(SessionCallbacks):
         self._api: ApiServerLink | None = None
         self._server: Server | None = None
         self._refused_pod_checks: RefusedPodChecks | None = None
-        self._reservations = group_reservations(self.cluster.reserve, self.threads)
+        self._reservations = WokenThread(
+            "group reservations", self.cluster.reserve, share=PLANNING_SHARE, threads=self.threads
+        )
         self._regrouping = RegroupSearch(
             self.cluster.regroup, config.regroup_period, busy=lambda: self.calls.busy, threads=self.threads
         )

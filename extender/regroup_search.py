@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 
 SHARE = 0.05
 """Of its time that the thread may spend on searching: after each piece of work it rests."""
@@ -28,7 +28,7 @@ class _Stopped(Exception):
     """The search is given up."""
 
 
-class RegroupSearch:
+class RegroupSearch(Threaded):
     """search: calls what it is given after each piece of work. every_s: from the end of one search to the next; 0:
     there is none. busy: whether pods are being scheduled.
     """
@@ -42,10 +42,7 @@ class RegroupSearch:
 
     def start(self) -> None:
         if self._every_s:
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+            super().start()
 
     def _round(self) -> None:
         with contextlib.suppress(OSError):

@@ -42,7 +42,7 @@ PACKED_EACH = 5
 
 PACKED_SHARE = 0.09
 """Of the pods that wait, between two rounds at least: planning takes some 90 microseconds for each of them, on a thread
-that has a tenth of the time (`extender.group_reservations`).
+that has a tenth of the time (`extender.main`).
 """
 
 ZONES = 3

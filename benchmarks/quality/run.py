@@ -13,7 +13,7 @@ from benchmarks.quality.placers import Decided, Planned, Rule, View, at_random, 
 from benchmarks.quality.scenario import Pair, Scenario, scenario
 from benchmarks.yardstick.best_known import known
 from numakin.placement.plan.problem import Workload
-from numakin.placement.plan.rebalance import relocations
+from numakin.placement.plan.rebalance import Board
 from numakin.placement.state.occupancy import Occupancy
 
 OURS, MOVED, GREEDY_LEARNED, GREEDY_TRUE = "numakin", "numakin, moves", "greedy, learned", "greedy, true edges"
@@ -139,15 +139,8 @@ def _outcome(name: str, scenario: Scenario, end: _End, moved: int = 0) -> Outcom
 
 def _moved(scenario: Scenario, end: _End, taught: Mapping[Pair, float]) -> Outcome:
     workloads = [Workload(service.name, service.demand, service.replicas) for service in scenario.services]
-    steps = relocations(
-        scenario.machine,
-        end.occupancy,
-        end.members,
-        workloads,
-        taught,
-        movable=set(end.members),
-        budget=round(MOVES * len(end.members)),
-    )
+    board = Board.of(scenario.machine, end.occupancy, end.members, workloads, taught, movable=set(end.members))
+    steps = board.steps(round(MOVES * len(end.members)))
     occupancy = end.occupancy
     ways = [way for step in steps for way in step]
     for move in ways:

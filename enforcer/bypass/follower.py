@@ -19,7 +19,7 @@ from enforcer.bypass.cri_client import CriClient, RuntimeAway
 from enforcer.bypass.polling import RuntimePoller
 from enforcer.nri.transport import backoff
 from numakin.process.log import Log
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 
 log = Log("bypass.follow")
 
@@ -33,7 +33,7 @@ FIRST_POLLS = 40
 """
 
 
-class Follower:
+class Follower(Threaded):
     """A thread of its own. send: receives every poll's result, None when the runtime is lost."""
 
     def __init__(
@@ -50,14 +50,7 @@ class Follower:
         self._wake = threading.Event()
         self._announced = self._silenced = False
         self._delays, self._reason = backoff(), ""
-        self._thread = threads.thread("follower", self._round)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
-        self._wake.set()
+        self._thread = threads.thread("follower", self._round, wake=self._wake.set)
 
     @property
     def stale(self) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from numakin.process.log import Log
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 from numakin.wire import local_pb2 as local
 
 log = Log("observer.census")
@@ -34,7 +34,7 @@ _ID = re.compile(r"(?:.*-)?([0-9a-f]{64})(?:\.scope)?")
 """A container's folder, by either cgroup driver."""
 
 
-class Census:
+class Census(Threaded):
     """A thread of its own. untold: called with the ids of containers that run without having been reported."""
 
     def __init__(self, tree: CgroupTree, untold: Callable[[list[str]], None], threads: Threads) -> None:
@@ -47,16 +47,6 @@ class Census:
         self.untold = 0
         """At the last two polls."""
         self._thread = threads.thread("census", self._round, stale_after_s=STALE_AFTER_S)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop(timeout_s)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.alive
 
     def received(self, message: local.Containers) -> None:
         """One that has gone stays known: its cgroup may outlive the runtime's report of its end."""

@@ -18,7 +18,7 @@ from enforcer.machine.cgroup import CgroupTree
 from enforcer.machine.errors import MachineError
 from numakin.placement.traffic.cpu_use import UseTally
 from numakin.process.log import Log
-from numakin.process.threads import STALE_AFTER_S, Threads
+from numakin.process.threads import STALE_AFTER_S, Threaded, Threads
 from numakin.wire import local_pb2 as local
 
 log = Log("observer.cpu_use")
@@ -35,7 +35,7 @@ Uses = Mapping[str, int]
 """Millicores of one pod, by workload."""
 
 
-class CpuUse:
+class CpuUse(Threaded):
     """tell: called on its thread with all that is known, where that is news. window_s: seconds between two samples."""
 
     def __init__(
@@ -71,12 +71,6 @@ class CpuUse:
     def known(self) -> Uses:
         """What was told last."""
         return self._told
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop(timeout_s)
 
     def _round(self) -> None:
         if self._thread.stopping.wait(self._window_s):

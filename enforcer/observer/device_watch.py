@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from enforcer.observer.podresources import Absent, Lister, Unanswered, told_of
 from numakin.process.log import Log
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 from numakin.wire import local_pb2 as local
 from numakin.wire import podresources_pb2 as pb
 
@@ -36,7 +36,7 @@ MOST_WANTED = 1_000
 """Pods asked for at a time; those above wait for the next regular question."""
 
 
-class DeviceWatch:
+class DeviceWatch(Threaded):
     """A thread of its own. send: called with everything when it changed or a pod came. failed: called for each
     question that got no answer though the socket is there.
     """
@@ -52,10 +52,9 @@ class DeviceWatch:
         self._last: local.Devices | None = None
         self._state = ""
         self._says_free: bool | None = None
-        self._thread = threads.thread("devices", self._round, last=self._lister.close, stale_after_s=STALE_AFTER_S)
-
-    def start(self) -> None:
-        self._thread.start()
+        self._thread = threads.thread(
+            "devices", self._round, wake=self._wake, last=self._lister.close, stale_after_s=STALE_AFTER_S
+        )
 
     def appeared(self, namespace: str, name: str) -> None:
         """A pod comes to the node: asks at once, and until the kubelet knows it."""
@@ -71,24 +70,15 @@ class DeviceWatch:
             self._last = None
             self._wake()
 
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop()
-        with self._woken:
-            self._wake()
-        self._thread.stop(timeout_s)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.alive
-
     def _round(self) -> None:
         answer = self._asked() if self._awaited() else None
         if answer is not None and (devices := self._changed(*answer)) is not None:
             self._send(devices)
 
     def _wake(self) -> None:
-        self._new = True
-        self._woken.notify()
+        with self._woken:
+            self._new = True
+            self._woken.notify()
 
     def _awaited(self) -> bool:
         """Returns when it is time to ask again; False: no more."""

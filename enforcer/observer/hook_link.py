@@ -9,7 +9,7 @@ from pathlib import Path
 
 from enforcer.local import control
 from numakin.process.log import Log
-from numakin.process.threads import IDLE_S, Threads
+from numakin.process.threads import IDLE_S, Threaded, Threads
 from numakin.wire import local_pb2 as local
 
 log = Log("observer")
@@ -18,7 +18,7 @@ REDIAL_S = 0.2
 """Wait between two tries to reach the hook, which is local and starts in a tenth of that."""
 
 
-class HookLink:
+class HookLink(Threaded):
     """received: called with every message of the hook. lost: called at each connection's end. Both on the link's
     thread."""
 
@@ -32,15 +32,7 @@ class HookLink:
         self._path, self._received, self._lost = path, received, lost
         self._sock: socket.socket | None = None
         self._sending = threading.Lock()
-        self._thread = threads.thread("hook", self._round)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop()
-        self._break()
-        self._thread.stop(timeout_s)
+        self._thread = threads.thread("hook", self._round, wake=self._break)
 
     def send(self, message: local.ToHook) -> None:
         """Lost without harm when the hook is away: the extender sends nominations again when the node comes back."""

@@ -14,7 +14,7 @@ from numakin.placement.plan.plan import Plan
 from numakin.placement.plan.planner import AT_ONCE, EFFORT, make_plan
 from numakin.placement.plan.problem import Weights, Workload
 from numakin.placement.state.occupancy import Occupancy, Reservation
-from numakin.process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
 
 REST = 20
 """A thorough plan is followed by so many times its own time without another: a twentieth of one CPU at most. What
@@ -82,7 +82,7 @@ def local_share(occupancy: Occupancy, talk: Weights) -> float:
     return local / total if total > 0 else nan
 
 
-class PlanningThread:
+class PlanningThread(Threaded):
     """A thread of its own. Of the situations received meanwhile only the latest is planned for; `send` receives each
     plan, and `then` of what it was made for once a window, from that thread.
     """
@@ -99,7 +99,7 @@ class PlanningThread:
         self._changed = threading.Condition()
         self._waiting: PlanningInput | None = None
         self._latest: PlanningInput | None = None
-        self._thread = threads.thread("planner", self._round)
+        self._thread = threads.thread("planner", self._round, wake=self._wake)
         self._plan: Plan | None = None
         self.locality = Locality()
         self._rests_until = float("-inf")
@@ -123,18 +123,9 @@ class PlanningThread:
         with self._changed:
             self._machine, self._plan, self._waiting, self._latest = machine, None, None, None
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop()
+    def _wake(self) -> None:
         with self._changed:
             self._changed.notify()
-        self._thread.stop(timeout_s)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.alive
 
     def _round(self) -> object:
         situation = self._next()

@@ -16,7 +16,7 @@ from enforcer.observer import podresources_answers as answers
 from enforcer.observer.podresources import MOST_BYTES, Absent, Lister, Unanswered
 from enforcer.report.mirror import Mirror
 from numakin.process.log import Log
-from numakin.process.threads import Backoff, Threads
+from numakin.process.threads import Backoff, Threaded, Threads
 from numakin.wire import convert, podresources_pb2_grpc
 from numakin.wire import local_pb2 as local
 from numakin.wire import podresources_pb2 as pb
@@ -69,7 +69,7 @@ class Calls(Executor):
                 future.set_exception(error)
 
 
-class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
+class PodResourcesServer(Threaded, podresources_pb2_grpc.PodResourcesListerServicer):
     """kubelet: the socket of the kubelet's own API, or "off". failed: called for each question that it left open."""
 
     def __init__(self, path: str, kubelet: str, mirror: Mirror, failed: Callable[[], None], threads: Threads) -> None:
@@ -79,12 +79,6 @@ class PodResourcesServer(podresources_pb2_grpc.PodResourcesListerServicer):
         self._server: grpc.Server | None = None
         self._calls = Calls()
         self._thread = threads.thread("podresources socket", self._round, last=self._close, backoff=RETRY)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop(timeout_s)
 
     def received(self, message: local.Containers) -> None:
         """The containers that run here, from the hook."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enforcer.report.stream import Endpoint, ReportStream
 from enforcer.settings.config import MOST_REPLICAS
 from numakin.process.log import Log
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 from numakin.wire import report_pb2 as pb
 
 log = Log("observer.replicas")
@@ -65,7 +65,7 @@ def resolve(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_joined(str(to[0]), port) for family, *_, to in results if family == results[0][0]))
 
 
-class Replicas:
+class Replicas(Threaded):
     """A thread of its own; the methods may be called from any. stream: makes one for an endpoint; the second argument
     is to be called when it breaks.
     """
@@ -84,7 +84,9 @@ class Replicas:
         self._streams: dict[str, ReportStream] = {}
         self._unresolved = ""
         self._look = threading.Event()
-        self._thread = threads.thread("replicas", self._round, last=self._end, stale_after_s=STALE_AFTER_S)
+        self._thread = threads.thread(
+            "replicas", self._round, wake=self._look.set, last=self._end, stale_after_s=STALE_AFTER_S
+        )
 
     @property
     def connected(self) -> int:
@@ -109,18 +111,6 @@ class Replicas:
         """Sends a message that is not the mirror's to each replica; dropped where there is no stream."""
         for stream in self._streams.values():
             stream.send(message)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop()
-        self._look.set()
-        self._thread.stop(timeout_s)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.alive
 
     def _round(self) -> None:
         self._look.clear()

@@ -15,7 +15,7 @@ from enforcer.report.backlog import ReportBacklog
 from enforcer.report.health import HealthNews
 from numakin.process.files import read_regular
 from numakin.process.log import Log
-from numakin.process.threads import STALE_AFTER_S, Threads
+from numakin.process.threads import STALE_AFTER_S, Threaded, Threads
 from numakin.wire import report_pb2 as pb
 from numakin.wire import report_pb2_grpc
 from numakin.wire.certificates import BadCertificate, Renewed
@@ -76,7 +76,7 @@ class Endpoint:
         return [("authorization", f"Bearer {read_regular(self.token).decode().strip()}")] if self.token else []
 
 
-class ReportStream:
+class ReportStream(Threaded):
     """A thread of its own; `changed()` wakes it. lock: guards the mirror that `backlog` reads, which the
     observer's reader writes. broken: called after each dial that failed and each stream that ended. trouble: why the
     last dial failed, or the last stream ended; empty while there is one.
@@ -107,11 +107,11 @@ class ReportStream:
         self.connected = self.skewed = False
         self.trouble = ""
         self._thread = threads.thread(
-            f"stream {endpoint.address}", self._round, stale_after_s=max(STALE_AFTER_S, 3 * heartbeat_s)
+            f"stream {endpoint.address}",
+            self._round,
+            wake=self._cancel,
+            stale_after_s=max(STALE_AFTER_S, 3 * heartbeat_s),
         )
-
-    def start(self) -> None:
-        self._thread.start()
 
     def changed(self) -> None:
         if self._wake.empty():  # else what waits wakes it, and takes no room from traffic
@@ -129,15 +129,9 @@ class ReportStream:
         except queue.Full:
             log.warning("the extender reads too slowly: traffic dropped", address=self._endpoint.address)
 
-    def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop()
+    def _cancel(self) -> None:
         if self._call is not None:
             self._call.cancel()
-        self._thread.stop(timeout_s)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.alive
 
     def _round(self) -> None:
         """One dial, and the stream for as long as it lasts."""

@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
-from numakin.process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
 
 COMPONENT = "numakin"
 BURST = 25
@@ -156,7 +156,7 @@ def counted(event: KubeEvent, announced: StandingEvent) -> Mapping[str, Any]:
     return {"count": announced.count, "lastTimestamp": _time(announced.last), "message": _message(event)}
 
 
-class Events:
+class Events(Threaded):
     """Sends Events while `writes` says that this replica is the one to do so."""
 
     def __init__(self, api: Api, host: str, writes: Callable[[], bool] = lambda: True, *, threads: Threads) -> None:
@@ -168,9 +168,6 @@ class Events:
         self._book = Book()
         self._waiting: queue.Queue[KubeEvent | None] = queue.Queue(WAITING)
         self._thread = threads.thread("events", self._round, last=self._drain)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Sends what is waiting, for so long."""

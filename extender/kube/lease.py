@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 
 STALE_AFTER_S = 120.0
 """A poll and a write may wait for the API server for 70 s."""
@@ -97,7 +97,7 @@ def micro_time(wall: datetime) -> str:
     return wall.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class Election:
+class Election(Threaded):
     """Takes part on a thread of its own. `leading` is asked before each write; `changed` is notified when it turns."""
 
     def __init__(
@@ -134,9 +134,6 @@ class Election:
     def holder(self) -> str:
         """The identity of the leader, as last seen; empty without one."""
         return self._seen.holder
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Gives the Lease back, so that another replica need not wait for it to run out."""

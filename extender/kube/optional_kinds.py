@@ -16,7 +16,7 @@ from extender.kube.objects.told_kinds import ToldKind
 from extender.kube.watch import ListWatch, Pace
 from extender.state.pods import Changes
 from extender.state.told_groups import ToldRow
-from numakin.process.threads import IDLE, Backoff, Threads, running
+from numakin.process.threads import IDLE, Backoff, Threaded, Threads, running
 
 AGAIN_S = 300.0
 """Until the API server is asked again for what it did not have: a definition may be installed later."""
@@ -29,7 +29,7 @@ Deliver = Callable[[str, Changes[ToldRow]], None]
 """Takes a kind's name, and what changed of it."""
 
 
-class OptionalKinds:
+class OptionalKinds(Threaded):
     """deliver: called on each kind's own thread."""
 
     def __init__(self, api: Api, kinds: Sequence[ToldKind], deliver: Deliver, *, threads: Threads) -> None:
@@ -41,9 +41,6 @@ class OptionalKinds:
     @property
     def watched(self) -> list[str]:
         return sorted(self._watches)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         self._thread.stop(timeout_s)

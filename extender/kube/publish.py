@@ -22,7 +22,7 @@ from typing import Any
 import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
-from numakin.process.threads import Threads
+from numakin.process.threads import Threaded, Threads
 
 MANAGER = "numakin"
 LEARNED = "numakin-learned"
@@ -126,7 +126,7 @@ class AppliedDigests:
         return self.absent.get(item.kind, 0) <= now and applied.get(item.digest, 0) <= now
 
 
-class Publisher:
+class Publisher(Threaded):
     """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish.
     busy: whether this is no good time, as pods are being scheduled; a round waits for a better one, and ends where it
     becomes none, but not for long.
@@ -155,9 +155,6 @@ class Publisher:
     def left_to_others(self) -> int:
         """Objects that another manager owns."""
         return len(self._ledger.aside)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """After a last round over what should be, as far as the time allows."""

@@ -14,7 +14,7 @@ import structlog
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
 from extender.state.pods import PodRow
-from numakin.process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
 
 ANNOTATION = "numakin-woken-at"
 """Outside of the domain of the annotations that people write, each of which means something."""
@@ -24,7 +24,7 @@ WAITING = 1_000
 _log = structlog.get_logger("waking")
 
 
-class Waker:
+class Waker(Threaded):
     """Wakes pods in a thread of its own, so that no call waits for a patch. Each replica wakes what it
     has refused itself, also one that does not hold the Lease.
     """
@@ -32,20 +32,14 @@ class Waker:
     def __init__(self, api: Api, *, threads: Threads) -> None:
         self._api = api
         self._pods: queue.Queue[PodRow | None] = queue.Queue(WAITING)
-        self._thread = threads.thread("waking", self._round)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float) -> None:
-        self._thread.stop()
-        with suppress(queue.Full):  # then it does not wait
-            self._pods.put_nowait(None)
-        self._thread.stop(timeout_s)
+        self._thread = threads.thread("waking", self._round, wake=lambda: self._put(None))
 
     def wake(self, pod: PodRow) -> None:
         """Never waits; where too many are waiting, kube-scheduler's own flush after minutes has to do."""
-        with suppress(queue.Full):
+        self._put(pod)
+
+    def _put(self, pod: PodRow | None) -> None:
+        with suppress(queue.Full):  # then the thread does not wait
             self._pods.put_nowait(pod)
 
     def _round(self) -> object:

@@ -30,7 +30,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.rows import UNREADABLE
 from extender.kube.stream import BadFrame, Lines, Page, Resource, Row, reduce
 from extender.state.pods import Changes
-from numakin.process.threads import Backoff, Threads
+from numakin.process.threads import Backoff, Threaded, Threads
 
 PAGE = 500
 """Objects per page of a list, as client-go asks for."""
@@ -80,7 +80,7 @@ class Standing:
     error: str = ""
 
 
-class ListWatch(Generic[Row]):
+class ListWatch(Threaded, Generic[Row]):
     """Hands every change to `deliver`, on its own thread and in order; the first is whole, and so is each after a new
     list.
     """
@@ -112,9 +112,6 @@ class ListWatch(Generic[Row]):
             backoff=pace.backoff,
         )
 
-    def start(self) -> None:
-        self._thread.start()
-
     def stop(self, timeout_s: float = 10.0) -> None:
         """Ends the thread, also out of a silent connection."""
         self._thread.stop()
@@ -123,10 +120,6 @@ class ListWatch(Generic[Row]):
             with suppress(OSError, ValueError, RuntimeError):  # when it has ended by itself meanwhile
                 response.shutdown()
         self._thread.stop(timeout_s)
-
-    @property
-    def alive(self) -> bool:
-        return self._thread.alive
 
     @property
     def age_s(self) -> float:

@@ -24,7 +24,7 @@ from numakin.placement.namespaces import Namespaces
 from numakin.placement.optin.parsing import opted_in
 from numakin.placement.traffic.graph import Flow
 from numakin.process.brief_wait import BriefWait
-from numakin.process.threads import IDLE, Backoff, Threads
+from numakin.process.threads import IDLE, Backoff, Threaded, Threads
 
 EVERY_S = 2.0
 """Seconds between two updates of what is known."""
@@ -75,9 +75,9 @@ class StepQueue:
         return step
 
 
-class Learner:
+class Learner(Threaded):
     """publish: called on its thread with what is known by now. application_label: as for `PodIndex`. All else may be
-    called from any thread.
+    called from any thread. What was received before `stop` is part of what is known afterwards.
     """
 
     def __init__(
@@ -99,21 +99,15 @@ class Learner:
         self._made = BriefWait()
         self._workloads: Collection[str] = ()
         self._due, self._earliest, self._took_s, self._news = 0.0, 0.0, 0.0, False
-        self._thread = threads.thread("learning", self._round, last=self._finish, backoff=BACKOFF)
+        self._thread = threads.thread("learning", self._round, wake=self._wake, last=self._finish, backoff=BACKOFF)
 
     @property
     def age_s(self) -> float:
         """Since traffic that is taken in was received; NaN before the first."""
         return math.nan if self._learned_at is None else self._clock() - self._learned_at
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float) -> None:
-        """What was received by now is part of what is known afterwards."""
-        self._thread.stop()
+    def _wake(self) -> None:
         self._steps.put(lambda: None)
-        self._thread.stop(timeout_s)
 
     def traffic(self, node: str, flows: tuple[Flow, ...]) -> None:
         """What a node's enforcer reports."""

@@ -6,7 +6,7 @@ import time
 
 from extender.views.page.shares import group_shares
 from extender.web.routes import Web
-from numakin.process.threads import Thread, Threads
+from numakin.process.threads import Threaded, Threads
 
 EVERY_S = 10.0
 """Seconds between two samples."""
@@ -15,16 +15,10 @@ SHARE = 0.01
 """Of its time that the thread may spend on sampling: on large clusters samples come less often."""
 
 
-class Sampling:
+class Sampling(Threaded):
     def __init__(self, web: Web, *, threads: Threads) -> None:
         self._web = web
-        self._thread: Thread = threads.thread("locality", self._round, stale_after_s=300.0)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._thread.stop()
+        self._thread = threads.thread("locality", self._round, stale_after_s=300.0)
 
     def _round(self) -> None:
         began = time.monotonic()

@@ -74,10 +74,17 @@ class Thread:
     """Made by `Threads`. stopping: set once it is asked to end; a round may wait for it."""
 
     def __init__(
-        self, name: str, work: Callable[[], object], last: Callable[[], object], terms: _Terms, owner: Threads
+        self,
+        name: str,
+        work: Callable[[], object],
+        terms: _Terms,
+        owner: Threads,
+        *,
+        wake: Callable[[], object],
+        last: Callable[[], object],
     ) -> None:
         self.stopping = threading.Event()
-        self._name, self._work, self._last, self._terms, self._owner = name, work, last, terms, owner
+        self._name, self._work, self._wake, self._last, self._terms, self._owner = name, work, wake, last, terms, owner
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._succeeded = 0.0
         self._failures = self._in_a_row = 0
@@ -93,8 +100,9 @@ class Thread:
             raise
 
     def stop(self, timeout_s: float = 0.0) -> None:
-        """Ends it after the present round, and waits so long for that. What makes the round wait has to wake it."""
+        """Ends it after the present round, which is woken if it waits, and waits so long for that."""
         self.stopping.set()
+        self._wake()
         if timeout_s and self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
 
@@ -135,6 +143,23 @@ class Thread:
             self._error = ""
             self.progress()
         return True
+
+
+class Threaded:
+    """What has a thread of its own, `_thread`, for its rounds."""
+
+    _thread: Thread
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 0.0) -> None:
+        """As `Thread.stop`."""
+        self._thread.stop(timeout_s)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.alive
 
 
 class Startable(Protocol):
@@ -182,13 +207,16 @@ class Threads:
         name: str,
         work: Callable[[], object],
         *,
+        wake: Callable[[], object] = lambda: None,
         last: Callable[[], object] = lambda: None,
         stale_after_s: float = STALE_AFTER_S,
         essential: bool = False,
         backoff: Backoff = Backoff(),
     ) -> Thread:
-        """Not started yet. last: called once when it is asked to end, after its last round."""
-        return Thread(name, work, last, _Terms(stale_after_s, essential, backoff), self)
+        """Not started yet. wake: called as it is asked to end, for a round that waits for anything but `stopping`.
+        last: called once then, after its last round.
+        """
+        return Thread(name, work, _Terms(stale_after_s, essential, backoff), self, wake=wake, last=last)
 
     def once(self, name: str, work: Callable[[], object]) -> None:
         """Starts a thread that does this once, such as what one connection needs; what it raises is told, and ends that

@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Callable
 
-from numakin.process.threads import IDLE, IDLE_S, Threads
+from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
 
 Work = Callable[[], float | None]
 """One round. It returns after how many seconds the next is due though nothing wakes the thread; None: not before."""
 
 
-class WokenThread:
+class WokenThread(Threaded):
     """share: of its time that the thread may work; after each round it rests for the other part. first_s: after how
     many seconds the first round is due though nothing wakes the thread; None: not before.
     """
@@ -20,15 +20,7 @@ class WokenThread:
     def __init__(self, name: str, work: Work, *, share: float, first_s: float | None = None, threads: Threads) -> None:
         self._work, self._share, self._due_s = work, share, first_s
         self._woken = threading.Event()
-        self._thread = threads.thread(name, self._round)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float) -> None:
-        self._thread.stop()
-        self._woken.set()
-        self._thread.stop(timeout_s)
+        self._thread = threads.thread(name, self._round, wake=self._woken.set)
 
     def wake(self) -> None:
         """Never waits; however often before the next round, it is one."""

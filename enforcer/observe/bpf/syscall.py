@@ -40,11 +40,9 @@ class Command(IntEnum):
     MAP_UPDATE_ELEM = 2
     MAP_DELETE_ELEM = 3
     PROG_LOAD = 5
-    OBJ_GET_INFO_BY_FD = 15
     RAW_TRACEPOINT_OPEN = 17
     MAP_LOOKUP_BATCH = 24
     LINK_CREATE = 28
-    ENABLE_STATS = 32
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -118,19 +116,6 @@ def attach_raw_tracepoint(program: int, name: str | None) -> int:
     except FileNotFoundError as error:
         missing = f"this kernel has no tracepoint {name}" if name else "its programs attach once alone in this kernel"
         raise FileNotFoundError(error.errno, missing) from error
-
-
-def enable_stats() -> int:
-    """Have the kernel time every program until the returned descriptor is closed. Linux 5.8."""
-    return call(Command.ENABLE_STATS, struct.pack("=I", 0))
-
-
-def run_statistics(program: int) -> tuple[int, int]:
-    """(nanoseconds, runs) of a program while statistics were enabled: run_time_ns, run_cnt of struct bpf_prog_info."""
-    info = ctypes.create_string_buffer(232)
-    call(Command.OBJ_GET_INFO_BY_FD, struct.pack("=IIQ", program, len(info), ctypes.addressof(info)))
-    nanoseconds, runs = struct.unpack_from("=QQ", info, 192)
-    return nanoseconds, runs
 
 
 def possible_cpus() -> int:

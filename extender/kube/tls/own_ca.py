@@ -24,7 +24,7 @@ import structlog
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.tls import authorities
 from extender.kube.tls.authorities import Authority, KeyPair
-from numakin.process.threads import IDLE, Threads
+from numakin.process.threads import IDLE, Threaded, Threads
 from numakin.wire.certificates import Files
 
 CA_SECRET = "numakin-own-ca"  # noqa: S105 - the name of one
@@ -48,7 +48,7 @@ def _utc() -> datetime:
     return datetime.now(UTC)
 
 
-class OwnCa:
+class OwnCa(Threaded):
     """files: where this process's certificate, key and the bundle are once `ensure` has been."""
 
     def __init__(
@@ -81,10 +81,7 @@ class OwnCa:
         except ApiError as refused:
             _log.error("no certificate for kube-scheduler", secret=SCHEDULER_SECRET, why=str(refused))
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float) -> None:
+    def stop(self, timeout_s: float = 0.0) -> None:
         """The key is gone with its process."""
         self._thread.stop(timeout_s)
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -17,7 +17,7 @@ from numakin.kubectl.recordings.recording import Recording
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.placement.plan.problem import Workload
-from numakin.placement.plan.rebalance import relocations
+from numakin.placement.plan.rebalance import Board
 from numakin.placement.state.occupancy import Occupancy, Reservation, fingerprint
 
 Place = tuple[str, NumaSet]
@@ -148,8 +148,8 @@ def _moved(
         members = {uid: uid for uid in reservations}
         weights = {pair: weight for pair, weight in pairs.items() if reservations.keys() >= {*pair}}
         movable = [pod.uid for pod in here if pod.annotations.get("move.numakin.io") != "never"]
-        steps = relocations(machine, occupancy, members, workloads, weights, movable=movable, budget=len(here))
-        for relocation in (relocation for step in steps for relocation in step):
+        board = Board.of(machine, occupancy, members, workloads, weights, movable=movable)
+        for relocation in (relocation for step in board.steps(len(here)) for relocation in step):
             after[relocation.reservation] = node, relocation.target
             count += 1
     return after, count

@@ -55,28 +55,6 @@ def ways_in(step: Step) -> Ways:
     return frozenset((way.reservation, way.target, way.target_domain) for way in step)
 
 
-def relocations(
-    machine: Machine,
-    occupancy: Occupancy,
-    members: Mapping[str, str],
-    workloads: Sequence[Workload],
-    weights: Weights,
-    *,
-    movable: Collection[str],
-    budget: int,
-    pays: float = PAYS,
-    declined: Container[Ways] = (),
-) -> tuple[Step, ...]:
-    """Steps in the order in which to make them, with at most `budget` members in all: one member's way each, or the two
-    of members that change places.
-
-    members: the workload of each reservation key. workloads: those of the members, by what one replica asks for; more
-    replicas than there are count for nothing here. movable: keys of the reservations that may be moved. declined: steps
-    that are not to be taken.
-    """
-    return Board.of(machine, occupancy, members, workloads, weights, movable=movable).steps(budget, pays, declined)
-
-
 class Board:
     """The members of a machine on its NUMA nodes, to be moved step by step."""
 
@@ -108,7 +86,9 @@ class Board:
         *,
         movable: Collection[str],
     ) -> Board:
-        """Arguments as those of `relocations`."""
+        """members: the workload of each reservation key. workloads: those of the members, by what one replica asks for;
+        more replicas than there are count for nothing here. movable: keys of the reservations that may be moved.
+        """
         ordered = sorted(workloads, key=lambda workload: workload.name)
         there = placed_members(occupancy, members)
         counts = there.counts(machine, ordered)
@@ -123,9 +103,10 @@ class Board:
         """Members times NUMA nodes."""
         return sum(self._state.problem.counts) * self._state.problem.bins
 
-    def steps(self, budget: int, pays: float, declined: Container[Ways] = ()) -> tuple[Step, ...]:
-        """The best steps of one member or two, one after another; each brings home `pays` of all traffic at least for
-        each member.
+    def steps(self, budget: int, pays: float = PAYS, declined: Container[Ways] = ()) -> tuple[Step, ...]:
+        """The best steps, one after another, with at most `budget` members in all: one member's way each, or the two of
+        members that change places; each brings home `pays` of all traffic at least for each member. declined: steps
+        that are not to be taken.
         """
         least = pays * self._state.scale
         steps: list[Step] = []

@@ -190,6 +190,14 @@ def test_the_last_call_comes_after_the_last_round_and_the_thread_is_listed_no_mo
     assert not thread.alive
 
 
+def test_a_round_that_waits_for_work_is_woken_as_its_thread_is_asked_to_end(threads):
+    waiting = queue.Queue()
+    thread = threads.thread("events", waiting.get, wake=lambda: waiting.put(None))
+    thread.start()
+    thread.stop(PATIENCE_S)
+    assert not thread.alive
+
+
 def stop(thread, rounds) -> None:
     thread.stop()
     rounds.put(None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.plan.problem import REMOTE_SHARE, Workload
 from numakin.placement.plan.proof import Proof, promise, proven, way_back
-from numakin.placement.plan.rebalance import Relocation, relocations
+from numakin.placement.plan.rebalance import Board, Relocation
 from numakin.placement.state.occupancy import Occupancy
 from tests import machines
 from tests.numakin.placement.asking import demand, nodes
@@ -96,7 +96,7 @@ def test_a_step_that_was_chosen_promises_what_it_gains(where: dict[str, str], ta
     """But for what a nearer NUMA node counts."""
     occupancy = there(**where)
     known = [Workload(pod, demand(2), 1) for pod in PODS]
-    steps = relocations(SMALL, occupancy, {pod: pod for pod in PODS}, known, talk, movable=PODS, budget=2)
+    steps = Board.of(SMALL, occupancy, {pod: pod for pod in PODS}, known, talk, movable=PODS).steps(2)
     for step in steps[:1]:
         members = {way.reservation for way in step}
         total, own = sum(talk.values()), sum(weight for pair, weight in talk.items() if members & {*pair})

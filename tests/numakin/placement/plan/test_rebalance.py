@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.plan.problem import Workload
-from numakin.placement.plan.rebalance import relocations
+from numakin.placement.plan.rebalance import Board
 from tests import machines
 from tests.numakin.placement.asking import demand, nodes
 from tests.numakin.placement.plan.seated import seated
@@ -22,7 +22,7 @@ def moves(machine, where, cpu=2, movable=None, budget=10, weights=SHOP, **more):
     occupancy, members = seated(where, cpu)
     known = [Workload(name, demand(cpu), 1) for name in NAMES]
     allowed = where if movable is None else movable
-    return relocations(machine, occupancy, members, known, weights, movable=allowed, budget=budget, **more)
+    return Board.of(machine, occupancy, members, known, weights, movable=allowed).steps(budget, **more)
 
 
 def test_a_member_goes_where_its_kin_are():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numakin.placement.plan.problem import Workload
-from numakin.placement.plan.rebalance import relocations
+from numakin.placement.plan.rebalance import Board
 from numakin.placement.plan.worth import gained
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from tests import machines
@@ -33,10 +33,8 @@ def test_what_was_chosen_is_worth_what_it_was_chosen_for(homes, weights, cpu):
     for (first, other), weight in weights.items():
         rows[first][other] = rows[other][first] = weight
     known = [Workload(pod, reservation.demand, 1) for pod, reservation in occupancy.reservations.items()]
-    steps = relocations(
-        MACHINE, occupancy, {pod: pod for pod in PODS}, known, weights, movable=PODS, budget=4, pays=1e-6
-    )
-    for step in steps:
+    board = Board.of(MACHINE, occupancy, {pod: pod for pod in PODS}, known, weights, movable=PODS)
+    for step in board.steps(4, pays=1e-6):
         share = gained(MACHINE, occupancy, {first.reservation: first.target for first in step}, rows) / sum(
             weights.values()
         )
