@@ -20,7 +20,7 @@ from extender.kube.events import About, Events, KubeEvent
 from extender.kube.evictions import Evictions
 from extender.kube.lease import DEFAULT_TERMS, Election, LeaseDurations
 from extender.kube.namespace_settings import NamespaceRow
-from extender.kube.namespaces import namespaces as namespaces_resource
+from extender.kube.namespace_settings import namespaces as namespaces_resource
 from extender.kube.objects.affinitygroup import API_VERSION, object_name
 from extender.kube.objects.grouprows import GroupRow, affinity_groups
 from extender.kube.objects.told_kinds import KINDS

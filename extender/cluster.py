@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from threading import Lock
 
+import structlog
+
 from extender.ledger import BindingLedger, Nomination
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
@@ -45,6 +47,8 @@ from numakin.placement.state.occupancy import Reservation
 
 MOST_LEFT = 10_000
 """Nodes that have left and whose enforcers may go on for a while."""
+
+_log = structlog.get_logger("cluster")
 
 
 class Cluster:
@@ -126,10 +130,14 @@ class Cluster:
             waiting, rows = self._nodes.waiting.pods(), self._ledger.rows
         terms = {workload: row.terms for uid, workload in workloads.items() if (row := rows.get(uid)) is not None}
         terms |= {pod.workload: pod.terms for pod in waiting.values()}
-        plans = self._planner.plans_or_none(
-            known, views, workloads, specs, now,
-            domains=self._nodes.domains, admission=self._nodes.admission, terms=terms,
-        )  # fmt: skip
+        plans: Plans = {}
+        try:
+            plans = self._planner.plans(
+                known, views, workloads, specs, now,
+                domains=self._nodes.domains, admission=self._nodes.admission, terms=terms,
+            )  # fmt: skip
+        except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used
+            _log.exception("not planned: newcomers follow their kin, by what is known now")
         with self._lock:
             self._nodes.known, self._nodes.plans = known, plans
 

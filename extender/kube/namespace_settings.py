@@ -1,13 +1,16 @@
-"""What operators set on Namespace objects, gathered from what the API server reports."""
+"""What operators set on Namespace objects by annotation, read and gathered from what the API server reports."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import structlog
 
+from extender.kube import stream
+from extender.kube.rows import Metadata
 from extender.state.pods import Changes
-from numakin.placement.namespaces import NOTHING, Namespaces, NamespaceTerms
+from numakin.placement.namespaces import NOTHING, Namespaces, NamespaceTerms, read
 from numakin.wire.bounds import NAMESPACES
 
 _log = structlog.get_logger("namespaces")
@@ -41,3 +44,20 @@ class NamespaceSettings:
             _log.error("too many namespaces have settings: the last by name count as without", most=NAMESPACES)
         self.left_out = left_out
         return Namespaces({name: self._settings[name] for name in sorted(self._settings)[:NAMESPACES]})
+
+
+class _Namespace(msgspec.Struct):
+    metadata: Metadata
+
+
+def namespaces() -> stream.Resource[NamespaceRow]:
+    """All of them, to list and watch."""
+    return stream.resource("/api/v1/namespaces", _Namespace, _row, key=lambda row: row.name, gone_key=stream.name)
+
+
+def _row(namespace: _Namespace) -> NamespaceRow:
+    metadata = namespace.metadata
+    terms, problems = read(metadata.annotations or {})
+    if terms.affinity_with:
+        terms = replace(terms, labels=metadata.labels or {})
+    return NamespaceRow(metadata.name, metadata.uid, terms, problems)

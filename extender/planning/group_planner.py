@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
 from extender.planning import awaited
 from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
@@ -30,8 +28,6 @@ AGAIN_S = 60.0
 
 MOST_PER_ROUND = 10
 """Plans made in one round, of some 15 ms each; the others wait for the next."""
-
-_log = structlog.get_logger("cluster")
 
 NONE: Mapping[str, NodeTerms] = {}
 
@@ -83,27 +79,6 @@ class GroupPlanner:
         self._awaited: frozenset[str] = frozenset()
         self._terms: dict[str, NodeTerms] = {}
         self._where: dict[str, NodeSet] = {}
-
-    def plans_or_none(
-        self,
-        known: ClusterTraffic,
-        views: Sequence[NodeView],
-        workloads: Mapping[str, str],
-        specs: Specs,
-        now: float,
-        *,
-        domains: NodeDomains = NO_DOMAINS,
-        admission: Admission = EVERY_NODE,
-        terms: Mapping[str, NodeTerms] = NONE,
-    ) -> Plans:
-        """Where each group's pods should be; none where planning raises: newcomers then follow their kin, by what is
-        known now.
-        """
-        try:
-            return self.plans(known, views, workloads, specs, now, domains=domains, admission=admission, terms=terms)
-        except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used
-            _log.exception("not planned")
-            return {}
 
     def plans(
         self,

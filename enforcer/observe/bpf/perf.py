@@ -4,9 +4,10 @@ import ctypes
 import errno
 import fcntl
 import os
-import platform
 import struct
 from pathlib import Path
+
+from enforcer.observe.bpf.syscall import system_call
 
 SYSCALL = {"x86_64": 298, "aarch64": 241}
 """__NR_perf_event_open by machine."""
@@ -18,9 +19,6 @@ ATTR_SIZE = 112
 CLOSE_ON_EXEC = 8
 SET_BPF = 0x40042408
 ENABLE = 0x2400
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
 
 def attach_kprobe(program: int, function: str, *, at_return: bool) -> int:
@@ -48,15 +46,5 @@ def attach_kprobe(program: int, function: str, *, at_return: bool) -> int:
 def _open(attributes: bytes, function: str) -> int:
     """On CPU 0 and for every process: a probe's program runs on all CPUs whatever CPU its event is bound to."""
     buffer = ctypes.create_string_buffer(attributes, ATTR_SIZE)
-    descriptor: int = _libc.syscall(
-        ctypes.c_long(SYSCALL[platform.machine()]),
-        ctypes.byref(buffer),
-        ctypes.c_long(-1),
-        ctypes.c_long(0),
-        ctypes.c_long(-1),
-        ctypes.c_long(CLOSE_ON_EXEC),
-    )
-    if descriptor < 0:
-        error = ctypes.get_errno()
-        raise OSError(error, f"kprobe on {function}: {os.strerror(error)}")
-    return descriptor
+    process, cpu, group, flags = map(ctypes.c_long, (-1, 0, -1, CLOSE_ON_EXEC))
+    return system_call(SYSCALL, f"kprobe on {function}", ctypes.byref(buffer), process, cpu, group, flags)

@@ -11,7 +11,7 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 
@@ -55,13 +55,16 @@ def call(command: Command, attributes: bytes) -> int:
 
 
 def _call(command: Command, buffer: ctypes.Array[ctypes.c_char]) -> int:
-    number = SYSCALL[platform.machine()]
-    result: int = _libc.syscall(
-        ctypes.c_long(number), ctypes.c_long(command), ctypes.byref(buffer), ctypes.c_long(len(buffer))
-    )
+    arguments = ctypes.c_long(command), ctypes.byref(buffer), ctypes.c_long(len(buffer))
+    return system_call(SYSCALL, f"bpf {command.name}", *arguments)
+
+
+def system_call(numbers: Mapping[str, int], what: str, *arguments: object) -> int:
+    """Any other, too. numbers: its number by machine. OSError, with what was called."""
+    result: int = _libc.syscall(ctypes.c_long(numbers[platform.machine()]), *arguments)
     if result < 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"bpf {command.name}: {os.strerror(error)}")
+        raise OSError(error, f"{what}: {os.strerror(error)}")
     return result
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
@@ -73,9 +72,7 @@ class CriRuntime(cri_pb2_grpc.RuntimeServiceServicer):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import grpc
@@ -38,9 +37,7 @@ class Kubelet(podresources_pb2_grpc.PodResourcesListerServicer):
         self._server.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.stop(grace=None).wait()
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import md5
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
@@ -94,9 +93,7 @@ class Runtime:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from random import Random
-from types import TracebackType
 from typing import Self, TypeVar
 
 T = TypeVar("T")
@@ -32,9 +31,7 @@ class Binder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._threads.shutdown()
 
 

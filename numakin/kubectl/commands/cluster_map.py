@@ -19,6 +19,7 @@ from numakin.kubectl.members import by_pod
 from numakin.kubectl.output import FORMATS, bytes_of, cpus_of, many, percent, show, some, table
 from numakin.kubectl.reach import listed
 from numakin.kubectl.session import Session
+from numakin.placement.model.cpuset import CpuSet
 
 NAME = "map"
 EXAMPLES = """\
@@ -74,13 +75,6 @@ def _places(groups: list[dict[str, Any]]) -> Places:
     return places
 
 
-def numbers(text: str) -> Iterator[int]:
-    """Of the kernel's list format: 0-2,5."""
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
-
-
 def _rendered(nodes: list[dict[str, Any]], members: Counter[str], places: Places, *, wide: bool) -> Iterator[Any]:
     if not nodes:
         yield "no enforcer has reported a node yet: see kubectl numakin doctor"
@@ -104,7 +98,7 @@ def _rendered(nodes: list[dict[str, Any]], members: Counter[str], places: Places
 def _sums(nodes: list[dict[str, Any]], members: Counter[str]) -> str:
     """How full all of it is, and of how much something is to be said."""
     numa_nodes = [numa_node for node in nodes for numa_node in node["numa_nodes"]]
-    cpus = sum(sum(1 for _ in numbers(numa_node["cpus"])) for numa_node in numa_nodes)
+    cpus = sum(len(CpuSet.parse(numa_node["cpus"])) for numa_node in numa_nodes)
     requested = sum(numa_node["requested_cpu_milli"] for numa_node in numa_nodes)
     memory = sum(numa_node["memory"] for numa_node in numa_nodes)
     parts = [
@@ -132,7 +126,7 @@ def _name(node: dict[str, Any]) -> Text:
 
 
 def _cells(numa_node: dict[str, Any], there: Counter[str] | None) -> Iterator[Text | str]:
-    cpus = sum(1 for _ in numbers(numa_node["cpus"]))
+    cpus = len(CpuSet.parse(numa_node["cpus"]))
     memory = numa_node["memory"]
     yield Text(f"{numa_node['id']} hot", style="red") if numa_node["hot"] else str(numa_node["id"])
     yield str(cpus)
@@ -145,7 +139,7 @@ def _cells(numa_node: dict[str, Any], there: Counter[str] | None) -> Iterator[Te
 
 def _cache_cells(domain: dict[str, Any]) -> Iterator[Text | str]:
     """A last-level cache, or a cluster, within which members are kept."""
-    cpus = sum(1 for _ in numbers(domain["cpus"]))
+    cpus = len(CpuSet.parse(domain["cpus"]))
     yield f"└ {cpus}"
     yield bar(domain["requested_cpu_milli"], cpus * 1000, cpus_of(domain["requested_cpu_milli"]))
     yield ""

@@ -14,7 +14,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.events import About, Events, KubeEvent
 from extender.kube.lease import Election, LeaseDurations
-from extender.kube.namespaces import namespaces
+from extender.kube.namespace_settings import namespaces
 from extender.kube.objects.affinitygroup import GroupStatus, affinity_group
 from extender.kube.objects.grouprows import affinity_groups
 from extender.kube.objects.nrt import topology
