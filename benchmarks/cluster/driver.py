@@ -109,7 +109,7 @@ class Cluster(AllOrNothing):
         self.settled()
         self.client = TimedClient(ExtenderClient(self.extender.http, CLIENT_S))
         self._stack.callback(self.client.close)
-        rooms = {name: Room(spec.allocatable_milli, spec.memory) for name, spec in self.specs.items()}
+        rooms = {name: spec.room for name, spec in self.specs.items()}
         lots = Random(self.plan.seed)
         self.scheduler = Scheduler(rooms, self.client, random=lots, percentage=self.plan.percentage)
         self.binder = self._stack.enter_context(Binder(lots))

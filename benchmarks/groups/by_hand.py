@@ -49,7 +49,7 @@ def placed(
     required: bool,
 ) -> Places:
     affinity = PodAffinity(required=required)
-    rooms = {spec.name: Room(spec.allocatable_milli, spec.memory) for spec in specs}
+    rooms = {spec.name: spec.room for spec in specs}
     scheduler = Scheduler(rooms, affinity, filters=affinity, weight=WEIGHT, random=Random(seed), percentage=100)
     nodes = {spec.name: policy(spec.name, spec.machine) for spec in specs}
     for spec in specs:

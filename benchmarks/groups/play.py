@@ -173,7 +173,7 @@ def placed(
     is scheduled.
     """
     played = Played(specs, held, apart)
-    rooms = {spec.name: Room(spec.allocatable_milli, spec.memory) for spec in specs}
+    rooms = {spec.name: spec.room for spec in specs}
     scheduler = Scheduler(rooms, played, random=Random(seed), percentage=100)
     taken = defaultdict[str, Counter[str]](Counter)
     for wave in waves:

@@ -62,7 +62,7 @@ class Lived:
 
     def __init__(self, specs: Sequence[NodeSpec], seed: int) -> None:
         self.specs, self.played = specs, Played(specs)
-        rooms = {spec.name: Room(spec.allocatable_milli, spec.memory) for spec in specs}
+        rooms = {spec.name: spec.room for spec in specs}
         self._scheduler = Scheduler(rooms, self.played, random=Random(seed), percentage=100)
         self._searches: list[float] = []
 

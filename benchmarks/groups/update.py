@@ -141,7 +141,7 @@ class Updated:
 
     def __init__(self, specs: Sequence[NodeSpec], seed: int) -> None:
         self.specs, self.played = specs, Played(specs)
-        rooms = {spec.name: Room(spec.allocatable_milli, spec.memory) for spec in specs}
+        rooms = {spec.name: spec.room for spec in specs}
         self._scheduler = Scheduler(rooms, self.played, random=Random(seed), percentage=100)
         self._queue, self._under_way = deque[Replica](), deque[tuple[Replica, str]]()
         self._due: list[tuple[float, str, Replica]] = []

@@ -10,7 +10,7 @@ from lab.demo.locality import NOWHERE, Place
 from lab.demo.numa_policies import Balloons, LowestFirst, Spread
 from lab.demo.pod_affinity import WEIGHT, PodAffinity
 from lab.demo.shop import Pod
-from lab.standins.scheduler.cache import Room
+from lab.standins.scheduler.cache import MOST_PODS, Room
 from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
 from numakin.placement.model.topology import Machine
 
@@ -62,7 +62,7 @@ BASELINES = (
 def rooms(machines: Mapping[str, Machine]) -> dict[str, Room]:
     """What each node has for pods."""
     return {
-        name: Room(1000 * len(machine.cpus), sum(numa_node.memory for numa_node in machine.numa_nodes))
+        name: Room(1000 * len(machine.cpus), sum(numa_node.memory for numa_node in machine.numa_nodes), MOST_PODS)
         for name, machine in machines.items()
     }
 

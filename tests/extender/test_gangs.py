@@ -30,7 +30,7 @@ from extender.state.told_groups import (
     size,
 )
 from extender.views.explain import explain
-from lab.standins.scheduler.cache import Room
+from lab.standins.scheduler.cache import MOST_PODS, Room
 from lab.standins.scheduler.gang import GangPod, try_gang
 from lab.standins.scheduler.scheduler import Scheduler
 from numakin.placement.model.cpuset import NumaSet
@@ -64,7 +64,7 @@ class KubeScheduler:
 
     def __init__(self, cluster: Cluster, rows: Sequence[PodRow]) -> None:
         self._cluster, self._rows = cluster, {row.uid: row for row in rows}
-        rooms = {node: Room(16_000, 32 * GIB) for node in NODES}
+        rooms = {node: Room(16_000, 32 * GIB, MOST_PODS) for node in NODES}
         self.scheduler = Scheduler(rooms, self, random=Random(1))
 
     def prioritize(self, asked: Mapping[str, Any], nodes: Sequence[str]) -> dict[str, int]:

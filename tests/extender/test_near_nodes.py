@@ -17,7 +17,7 @@ from extender.settings import Settings
 from extender.state.node_domains import ZONE, label_keys
 from extender.state.pods import Changes, NodeRow, PodRow
 from extender.views.explain import explain
-from lab.standins.scheduler.cache import Room
+from lab.standins.scheduler.cache import MOST_PODS, Room
 from lab.standins.scheduler.scheduler import Scheduler
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
@@ -43,7 +43,7 @@ class Site:
     def __init__(self, labels: Mapping[str, tuple[str, ...]], taken: Mapping[str, int], group_hold: float) -> None:
         self.clock = Clock()
         self.cluster = Cluster(Settings(report_timeout=1e6, group_hold=group_hold, near=label_keys([])), self.clock)
-        self.rooms = {node: Room(64_000 - taken.get(node, 0), 64 * GIB) for node in labels}
+        self.rooms = {node: Room(64_000 - taken.get(node, 0), 64 * GIB, MOST_PODS) for node in labels}
         self.cluster.apply_nodes(Changes(rows=tuple(NodeRow(node, near=near) for node, near in labels.items())))
         for node in labels:
             tell(self.cluster, node, other(node, taken.get(node, 0)), of=machine(4, 16))

@@ -7,6 +7,7 @@ from functools import cached_property
 from random import Random
 
 from lab.standins.machines import MACHINES
+from lab.standins.scheduler.cache import MOST_PODS, Room
 from numakin.placement.model.topology import Machine
 
 KINDS = ("xeon-8380", "epyc-7763-nps2", "xeon-8480-snc4", "kunpeng-920-4s", "epyc-7763-nps4", "xeon-e5-2680v4-in-turn")
@@ -49,6 +50,11 @@ class NodeSpec:
     def memory(self) -> int:
         """Bytes."""
         return sum(numa_node.memory for numa_node in self.machine.numa_nodes)
+
+    @property
+    def room(self) -> Room:
+        """What kube-scheduler has to give."""
+        return Room(self.allocatable_milli, self.memory, MOST_PODS - len(self.others))
 
 
 def population(count: int, random: Random) -> list[NodeSpec]:

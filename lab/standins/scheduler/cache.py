@@ -12,12 +12,21 @@ Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 
 
+MOST_PODS = 250
+"""Places of a node, as kubelets of large machines are told (maxPods; 110 if they are told nothing)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a node has for pods, or what a pod requests: millicores, bytes."""
+    """What a node has for pods, or what a pod requests: millicores, bytes, and places, of which a pod takes one."""
 
     cpu_milli: int
     memory: int
+    pods: int = 1
+
+    @property
+    def column(self) -> Floats:
+        return np.array([[self.cpu_milli], [self.memory], [self.pods]], dtype=np.float64)
 
 
 class NodeCache:
@@ -29,8 +38,7 @@ class NodeCache:
     def __init__(self, rooms: Mapping[str, Room]) -> None:
         self.names: list[str] = [*rooms]
         self._positions = {name: at for at, name in enumerate(rooms)}
-        # Rows: CPU in millicores, bytes.
-        self._allocatable = np.array([[room.cpu_milli, room.memory] for room in rooms.values()], dtype=np.float64).T
+        self._allocatable = np.hstack([room.column for room in rooms.values()])
         self._requested = np.zeros_like(self._allocatable)
         self._replicas: dict[str, Floats] = {}
 
@@ -44,7 +52,7 @@ class NodeCache:
 
     def shares(self, at: Positions, want: Room) -> Floats:
         """Rows of CPU and memory: the share of each of these nodes that is requested once the pod is there."""
-        shares: Floats = self._with(want)[:, at] / self._allocatable[:, at]
+        shares: Floats = self._with(want)[:2, at] / self._allocatable[:2, at]
         return shares
 
     def replicas(self, at: Positions, workload: str) -> Floats:
@@ -69,7 +77,7 @@ class NodeCache:
         self._positions = {name: at for at, name in enumerate(self.names)}
 
     def _with(self, want: Room) -> Floats:
-        after: Floats = self._requested + np.array([[want.cpu_milli], [want.memory]])
+        after: Floats = self._requested + want.column
         return after
 
     def _of(self, workload: str) -> Floats:
@@ -77,5 +85,5 @@ class NodeCache:
 
     def _count(self, node: str, workload: str, want: Room, sign: int) -> None:
         at = self._positions[node]
-        self._requested[:, at] += sign * np.array((want.cpu_milli, want.memory))
+        self._requested[:, [at]] += sign * want.column
         self._of(workload)[at] += sign

@@ -73,7 +73,8 @@ class Scheduler:
         offered = [names[at] for at in self._sampler.feasible(fits).tolist()]
         feasible = self._filter.filter(pod, offered) if self._filter is not None and offered else offered
         if not feasible:
-            raise DoesNotFitError(f"no node has {want.cpu_milli / 1000:g} CPUs and {want.memory >> 20} MiB left")
+            asked = f"{want.cpu_milli / 1000:g} CPUs and {want.memory >> 20} MiB"
+            raise DoesNotFitError(f"no node has {asked} left, and a place for one more pod")
         extra: dict[str, int] = {}
         if self._extender is not None and len(feasible) > 1:
             # With one feasible node kube-scheduler does not ask for scores.

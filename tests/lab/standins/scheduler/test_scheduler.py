@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from lab.standins.scheduler.binding import Binder
-from lab.standins.scheduler.cache import Room
+from lab.standins.scheduler.cache import MOST_PODS, Room
 from lab.standins.scheduler.in_tree import in_tree
 from lab.standins.scheduler.sampling import enough
 from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
 
 GIB = 1 << 30
 SMALL = Room(100, GIB // 100)
-NODE = Room(8000, 8 * GIB)
+NODE = Room(8000, 8 * GIB, MOST_PODS)
 
 
 class Scores:
@@ -73,6 +73,17 @@ def test_a_pod_counts_in_its_cache_before_it_is_bound():
         full.schedule({}, "web", SMALL)
     full.forget("n000", "web", Room(8000, GIB))
     assert full.schedule({}, "web", SMALL).node == "n000"
+
+
+def test_a_node_takes_as_many_pods_as_its_kubelet_says_however_small_they_are():
+    full = scheduler(1)
+    tiny = Room(0, 0)
+    for _ in range(MOST_PODS):
+        full.schedule({}, "web", tiny)
+    with pytest.raises(DoesNotFitError, match="a place for one more pod"):
+        full.schedule({}, "web", tiny)
+    full.forget("n000", "web", tiny)
+    assert full.schedule({}, "web", tiny).node == "n000"
 
 
 def test_with_one_feasible_node_no_score_is_asked_for():
