@@ -128,6 +128,9 @@ class Cluster:
             views = [view for view in views if view.name not in self._nodes.cordoned]  # who is there comes again
             workloads, specs = self._nodes.locations.workloads(), self._nodes.specs
             waiting, rows = self._nodes.waiting.pods(), self._ledger.rows
+            room = self._nodes.free_room(
+                now, self.settings.report_timeout, self._nodes.cordoned, for_pods=self._nodes.pods_held_for_groups()
+            )
         terms = {workload: row.terms for uid, workload in workloads.items() if (row := rows.get(uid)) is not None}
         terms |= {pod.workload: pod.terms for pod in waiting.values()}
         plans: Plans = {}
@@ -135,6 +138,7 @@ class Cluster:
             plans = self._planner.plans(
                 known, views, workloads, specs, now,
                 domains=self._nodes.domains, admission=self._nodes.admission, terms=terms,
+                left=room.left_on_nodes,
             )  # fmt: skip
         except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used
             _log.exception("not planned: newcomers follow their kin, by what is known now")

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from extender.state.columns.cells import Cells
-from extender.state.columns.free_room import NumaPlace
+from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains
 from extender.state.node_view import NodeView
+from extender.state.pods import NOT_SAID, Allocatable
 from numakin.placement.plan.partition import PartitionProblem, PartitionState
 from numakin.placement.plan.planner import kept_or_replaced
 from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload, placed_members, problem_of
@@ -44,7 +46,12 @@ class GroupPlan:
     slots: Mapping[str, tuple[Vacancy, ...]] = field(default_factory=dict, hash=False)
 
 
-NOTHING: CpuAndMemory = (0, 0)
+NOTHING: CpuMemoryPods = (0, 0, 0)
+
+LeftOnNodes = Mapping[str, Allocatable]
+"""What kube-scheduler has left to give on each node; without a bound where that is not said."""
+
+NO_BOUNDS: LeftOnNodes = {}
 
 
 def make_plan(
@@ -52,16 +59,17 @@ def make_plan(
     workloads: Sequence[Workload],
     weights: Weights,
     members: Mapping[str, str],
-    kept: Mapping[NumaPlace, CpuAndMemory],
+    kept: Mapping[NumaPlace, CpuMemoryPods],
     *,
+    left: LeftOnNodes = NO_BOUNDS,
     previous: GroupPlan | None = None,
     unseen: str = "",
     domains: NodeDomains = NO_DOMAINS,
 ) -> GroupPlan:
     """views: of the machines to consider (`roomiest`). members: the workload of each reservation key. kept: the room
-    that other groups' plans count on. unseen: the group, where none of its traffic was seen yet: then it is not known
-    how much of other groups is still to come, and their NUMA nodes count as far, as in `strangers`. domains: which
-    machines are near each other. Same arguments, same plan.
+    that other groups' plans count on. left: by node, without that room. unseen: the group, where none of its traffic
+    was seen yet: then it is not known how much of other groups is still to come, and their NUMA nodes count as far, as
+    in `strangers`. domains: which machines are near each other. Same arguments, same plan.
     """
     parts = [problem_of(view.machine, view.occupancy, members, workloads, weights) for view in views]
     places = [NumaPlace(view.name, cpu_node) for view in views for cpu_node in view.machine.cpu_nodes]
@@ -75,13 +83,64 @@ def make_plan(
             problem, [_strange(view, cpu_node, unseen) for view in views for cpu_node in view.machine.cpu_nodes]
         )
     problem, places = _ordered(problem, places)
-    best = solve_briefly(problem)
-    if previous is not None:
-        counts = {name: dict(slots) for name, slots in previous.slots.items()}
-        before = [[counts.get(workload.name, {}).get(at, 0) for at in places] for workload in workloads]
-        stays = climbed(PartitionState.of(problem, before))
-        best = kept_or_replaced(stays, best)
+    problem = _bounded(problem, places, left)
+    best = _best(problem, places, workloads, previous)
+    while crowded := _crowded(best, places, left):
+        problem = _closed(problem, places, crowded)
+        best = _best(problem, places, workloads, previous)
     return GroupPlan({workload.name: _ranked(best, kind, places) for kind, workload in enumerate(workloads)})
+
+
+def _best(
+    problem: PartitionProblem, places: Sequence[NumaPlace], workloads: Sequence[Workload], previous: GroupPlan | None
+) -> PartitionState:
+    best = solve_briefly(problem)
+    if previous is None:
+        return best
+    counts = {name: dict(slots) for name, slots in previous.slots.items()}
+    before = [[counts.get(workload.name, {}).get(at, 0) for at in places] for workload in workloads]
+    return kept_or_replaced(climbed(PartitionState.of(problem, before)), best)
+
+
+def _bounded(problem: PartitionProblem, places: Sequence[NumaPlace], left: LeftOnNodes) -> PartitionProblem:
+    """With no more CPU and memory on a node's NUMA nodes together than the node has left to give: what is over is taken
+    from the last of them, as the group begins on the first.
+    """
+    rest = {node: (room.cpu, room.memory) for node, room in left.items()}
+    capacity = []
+    for bin_, place in enumerate(places):
+        own, most = _of_who_stays(problem, bin_), rest.get(place.node, NOT_SAID[:2])
+        given = [
+            int(min(room - mine, bound)) for room, mine, bound in zip(problem.capacity[bin_], own, most, strict=True)
+        ]
+        rest[place.node] = most[0] - max(0, given[0]), most[1] - max(0, given[1])
+        capacity.append((own[0] + given[0], own[1] + given[1]))
+    return replace(problem, capacity=capacity)
+
+
+def _crowded(state: PartitionState, places: Sequence[NumaPlace], left: LeftOnNodes) -> set[str]:
+    """The nodes that do not take as many more pods as are planned there."""
+    coming: Counter[str] = Counter()
+    for counts, stays in zip(state.counts, state.problem.pinned, strict=True):
+        for bin_, place in enumerate(places):
+            coming[place.node] += counts[bin_] - stays[bin_]
+    return {node for node, count in coming.items() if count and count > left.get(node, NOT_SAID).pods}
+
+
+def _closed(problem: PartitionProblem, places: Sequence[NumaPlace], nodes: Collection[str]) -> PartitionProblem:
+    """With no room on these nodes, not even for who asks for nothing."""
+    capacity = [*problem.capacity]
+    for bin_, place in enumerate(places):
+        if place.node in nodes:
+            cpu, memory = _of_who_stays(problem, bin_)
+            capacity[bin_] = cpu - 1, memory - 1
+    return replace(problem, capacity=capacity)
+
+
+def _of_who_stays(problem: PartitionProblem, bin_: int) -> CpuAndMemory:
+    """What the members ask for that run there."""
+    there = [(row[bin_], size) for row, size in zip(problem.pinned, problem.sizes, strict=True)]
+    return sum(count * size[0] for count, size in there), sum(count * size[1] for count, size in there)
 
 
 def _strange(view: NodeView, numa_node: int, group: str) -> bool:
@@ -117,15 +176,18 @@ def _ordered(problem: PartitionProblem, places: Sequence[NumaPlace]) -> tuple[Pa
 def roomiest(
     views: Sequence[NodeView],
     here: Mapping[str, int],
-    kept: Mapping[NumaPlace, CpuAndMemory],
+    kept: Mapping[NumaPlace, CpuMemoryPods],
     need: int,
+    *,
     domains: NodeDomains = NO_DOMAINS,
+    left: LeftOnNodes = NO_BOUNDS,
 ) -> list[NodeView]:
     """The machines to consider: those where members are, the most first, then those near them, else those of the
     nearest domain that holds all where no machine does, and of these those with the largest room on one NUMA node,
-    until together they have ROOMY times the need. here: members by node. need: millicores.
+    until together they have ROOMY times the need. here: members by node. need: millicores. left:
+    as for `make_plan`.
     """
-    free = {view.name: _free(view, kept) for view in views}
+    free = {view.name: _free(view, kept, left.get(view.name, NOT_SAID)) for view in views}
     most = max(here, key=lambda name: (here[name], name), default="")
     beside = () if here else _holding({name: sum(row) for name, row in free.items()}, need, domains)
 
@@ -135,13 +197,13 @@ def roomiest(
 
     ranked = sorted(views, key=rank)
     chosen: list[NodeView] = []
-    bins, left = 0, ROOMY * need
+    bins, lacking = 0, ROOMY * need
     for view in ranked:
         bins += len(view.machine.cpu_nodes)
-        if chosen and (bins > MOST_BINS or (left <= 0 and view.name not in here)):
+        if chosen and (bins > MOST_BINS or (lacking <= 0 and view.name not in here)):
             break
         chosen.append(view)
-        left -= sum(free[view.name])
+        lacking -= sum(free[view.name])
     return chosen
 
 
@@ -167,19 +229,26 @@ def _between(names: Sequence[str], domains: NodeDomains) -> list[list[float]]:
     return [[domains.nearness(one, other) if one != other else 0.0 for other in names] for one in names]
 
 
-def _free(view: NodeView, kept: Mapping[NumaPlace, CpuAndMemory]) -> list[float]:
-    """Thousandths of a CPU that no pod counts on, by NUMA node; none where pressure or the like makes it special, or
-    it is hot.
+def _free(view: NodeView, kept: Mapping[NumaPlace, CpuMemoryPods], left: Allocatable) -> list[float]:
+    """Thousandths of a CPU that no pod counts on, by NUMA node; none where pressure or the like makes it special, it is
+    hot, or the node takes no more pods.
     """
     columns = Cells(*view.table) if view.table is not None else None
-    if columns is None or columns.keeps.any():
+    if columns is None or columns.keeps.any() or left.pods < 1:
         return []
     free_there = columns.free * (columns.hot == 0)
     rows = zip(columns.numa_node.tolist(), free_there.tolist(), strict=True)
-    return [max(0.0, free - kept.get(NumaPlace(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows]
+    rooms = (max(0.0, free - kept.get(NumaPlace(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows)
+    return _up_to(max(0.0, left.cpu), sorted(rooms, reverse=True))
 
 
-def _less(room: CpuAndMemory, kept: CpuAndMemory | None) -> CpuAndMemory:
+def _up_to(most: float, rooms: Sequence[float]) -> list[float]:
+    """As much of them as there is in all."""
+    given = list(accumulate(rooms, lambda sum_, room: min(most, sum_ + room), initial=0.0))
+    return [after - before for before, after in pairwise(given)]
+
+
+def _less(room: CpuAndMemory, kept: CpuMemoryPods | None) -> CpuAndMemory:
     return room if kept is None else (room[0] - kept[0], room[1] - kept[1])
 
 

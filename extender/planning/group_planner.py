@@ -7,19 +7,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from extender.planning import awaited
+from extender.planning.group_plan import NO_BOUNDS, GroupPlan, LeftOnNodes, Vacancy, make_plan, roomiest
 from extender.planning.group_plan import NOTHING as NO_ROOM
-from extender.planning.group_plan import GroupPlan, Vacancy, make_plan, roomiest
 from extender.state.admission import EVERY_NODE, Admission, NodeSet
-from extender.state.columns.free_room import NumaPlace
+from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from extender.state.node_view import NodeView
+from extender.state.pods import Allocatable
 from extender.traffic.known import ClusterTraffic, Peers
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.options import Pool
 from numakin.placement.plan.expected import Peak
-from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload
+from numakin.placement.plan.problem import Weights, Workload
 from numakin.placement.traffic import silent
 from numakin.placement.traffic.affinity import neighbours
 
@@ -91,9 +92,11 @@ class GroupPlanner:
         domains: NodeDomains = NO_DOMAINS,
         admission: Admission = EVERY_NODE,
         terms: Mapping[str, NodeTerms] = NONE,
+        left: LeftOnNodes = NO_BOUNDS,
     ) -> Plans:
         """views: of the live nodes. workloads: by pod uid. domains: which nodes are near each other. terms: what a
         workload's pods say of nodes, where there are any: others are taken to say what those before them did.
+        left: also what plans count on.
         """
         placed = _placed(views, workloads)
         coming = awaited.awaited(known)
@@ -114,6 +117,7 @@ class GroupPlanner:
             plan = self._made(
                 names, weights, views, placed,
                 before=before.plan if before else None, unseen="" if seen & {*names} else group, domains=domains,
+                left=left,
             )  # fmt: skip
             self._plans[group] = Made(plan, now, self._asked(names, placed))
         return {name: slots for made in self._plans.values() for name, slots in made.plan.slots.items()}
@@ -182,6 +186,7 @@ class GroupPlanner:
         before: GroupPlan | None,
         unseen: str,
         domains: NodeDomains,
+        left: LeftOnNodes,
     ) -> GroupPlan:
         expected = {name: self._expected[name] for name in names}
         members = {key: name for key, name in placed.members.items() if name in expected}
@@ -189,10 +194,11 @@ class GroupPlanner:
         need = sum(workload.demand.expected_milli * workload.replicas for workload in expected.values())
         workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
+        left = _without(left, kept)
+        machines = roomiest(self._open(views, names, here), here, kept, need, domains=domains, left=left)
         return make_plan(
-            roomiest(self._open(views, names, here), here, kept, need, domains), workloads, weights, members, kept,
-            previous=before, unseen=unseen, domains=domains,
-        )  # fmt: skip
+            machines, workloads, weights, members, kept, left=left, previous=before, unseen=unseen, domains=domains
+        )
 
     def _open(self, views: Sequence[NodeView], names: Collection[str], here: Collection[str]) -> list[NodeView]:
         """The nodes with members, and those where all of these workloads may go; where there are none, any of them."""
@@ -201,9 +207,9 @@ class GroupPlanner:
         found = common or {view.name for view in views if any(where.has(view.name) for where in wheres)}
         return [view for view in views if view.name in found or view.name in here]
 
-    def _kept(self, but: Collection[str], placed: SlotHolders) -> dict[NumaPlace, CpuAndMemory]:
+    def _kept(self, but: Collection[str], placed: SlotHolders) -> dict[NumaPlace, CpuMemoryPods]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""
-        kept: dict[NumaPlace, CpuAndMemory] = {}
+        kept: dict[NumaPlace, CpuMemoryPods] = {}
         for made in self._plans.values():
             for name, slots in made.plan.slots.items():
                 if name in but or name not in self._expected:
@@ -211,9 +217,18 @@ class GroupPlanner:
                 demand = self._expected[name].demand
                 for place, replicas in slots:
                     coming = max(0, replicas - placed.places[name, place])
-                    cpu, memory = kept.get(place, NO_ROOM)
-                    kept[place] = cpu + coming * demand.expected_milli, memory + coming * demand.memory
+                    cpu, memory, pods = kept.get(place, NO_ROOM)
+                    kept[place] = cpu + coming * demand.expected_milli, memory + coming * demand.memory, pods + coming
         return kept
+
+
+def _without(left: LeftOnNodes, kept: Mapping[NumaPlace, CpuMemoryPods]) -> LeftOnNodes:
+    """What other plans do not count on."""
+    rest = {**left}
+    for place, room in kept.items():
+        if (whole := rest.get(place.node)) is not None:
+            rest[place.node] = Allocatable(*(all_of_it - part for all_of_it, part in zip(whole, room, strict=True)))
+    return rest
 
 
 def _demand(name: str, placed: SlotHolders, known: ClusterTraffic) -> Demand | None:

@@ -7,11 +7,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 from extender.planning.allowed import AllowedNodes
 from extender.state.admission import NodeSet
 from extender.state.pod_terms import HOST, PodKind
+
+Amounts = tuple[float, float, float]
+"""Millicores, bytes, and how many pods."""
+
+NOTHING: Amounts = (0, 0, 0)
 
 MOST_CELLS = 32
 """Zones, racks or the like that a group is planned in: each pod is tried in one after the other, some 0.05 ms each."""
@@ -63,76 +69,88 @@ def _of_hosts(kind: PodKind) -> bool:
 
 
 class Placeable(NamedTuple):
-    """A pod: what it asks for in millicores, where it may go by what it says of nodes, and where it was planned last,
-    empty: nowhere.
+    """A pod: what it asks for, where it may go by what it says of nodes, and where it was planned last (empty:
+    nowhere).
     """
 
     kind: PodKind
-    milli: int
+    asks: Amounts
     where: NodeSet
     before: str = ""
 
 
 @dataclass(slots=True)
 class Cell:
-    """Nodes that have the labels alike by which pods are kept apart. taken: in millicores, of what is free there.
-    there: how many of the group. uids: that go there.
+    """Nodes that have the labels alike by which pods are kept apart. taken: of what is free there. there: how many of
+    the group. uids: that go there.
     """
 
     nodes: frozenset[str]
     there: int = 0
-    taken: int = 0
+    taken: Amounts = NOTHING
     uids: list[str] = field(default_factory=list)
 
 
 def into_cells(
-    pods: Mapping[str, Placeable], cells: Sequence[Cell], allowed: AllowedNodes, free: Mapping[str, float]
+    pods: Mapping[str, Placeable], cells: Sequence[Cell], allowed: AllowedNodes, free: Mapping[str, Amounts]
 ) -> None:
     """One pod after the other, as kube-scheduler takes them: where it may go by then, has room, and most of the group
-    is; of those alike where it was planned before, and then where most is free. free: of the nodes, in millicores.
-    Those that may go nowhere are in none.
+    is; of those alike where the rest has room too, where it was planned before, and then where most CPU is free. free:
+    of the nodes. Those that may go nowhere are in none.
     """
-    rooms = _Rooms(_roomiest(cells, free), free)
+    rooms, rest = _Rooms(_roomiest(cells, free), free), reduce(_sum, (pod.asks for pod in pods.values()), NOTHING)
     for uid, pod in pods.items():
-        for cell, node in rooms.ranked(pod):
+        ranked, rest = rooms.ranked(pod, rest), _less(rest, pod.asks)
+        for cell, node in ranked:
             if allowed.admits(pod.kind, node, but_hosts=True):
                 cell.there += 1
-                cell.taken += pod.milli
+                cell.taken = _sum(cell.taken, pod.asks)
                 cell.uids.append(uid)
                 allowed.add(pod.kind, node)
                 break
 
 
-def _roomiest(cells: Sequence[Cell], free: Mapping[str, float]) -> list[Cell]:
-    """Those where the group is, and then those with most room."""
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+def _less(one: Amounts, other: Amounts) -> Amounts:
+    return one[0] - other[0], one[1] - other[1], one[2] - other[2]
+
+
+def _roomiest(cells: Sequence[Cell], free: Mapping[str, Amounts]) -> list[Cell]:
+    """Those where the group is, and then those with most CPU."""
     if len(cells) <= MOST_CELLS:
         return [*cells]
-    room = {id(cell): sum(free.get(node, 0.0) for node in cell.nodes) - cell.taken for cell in cells}
+    room = {id(cell): sum(free[node][0] for node in cell.nodes & free.keys()) - cell.taken[0] for cell in cells}
     return sorted(cells, key=lambda cell: (-cell.there, -room[id(cell)]))[:MOST_CELLS]
 
 
 class _Rooms:
-    def __init__(self, cells: Sequence[Cell], free: Mapping[str, float]) -> None:
+    def __init__(self, cells: Sequence[Cell], free: Mapping[str, Amounts]) -> None:
         self._sorted = {id(cell): sorted(cell.nodes & free.keys()) for cell in cells}
         self._free = free
-        self._cells, self._known = cells, dict[tuple[int, NodeSet], tuple[list[str], float]]()
+        self._cells, self._known = cells, dict[tuple[int, NodeSet], tuple[list[str], Amounts]]()
 
-    def ranked(self, pod: Placeable) -> list[tuple[Cell, str]]:
-        """Where it may go by what it says of nodes, the best first, each with such a node."""
-        found: list[tuple[tuple[bool, int, bool, float], Cell, str]] = []
+    def ranked(self, pod: Placeable, rest: Amounts) -> list[tuple[Cell, str]]:
+        """Where it may go by what it says of nodes, the best first, each with such a node. rest: what it asks for, and
+        those after it.
+        """
+        found: list[tuple[tuple[bool, int, bool, bool, float], Cell, str]] = []
         for cell in self._cells:
             nodes, room = self._of(cell, pod.where)
             if nodes:
-                left = room - cell.taken
-                found.append(((left >= pod.milli, cell.there, pod.before in cell.nodes, left), cell, nodes[0]))
+                left = _less(room, cell.taken)
+                fit, all_fit = min(_less(left, pod.asks)) >= 0, min(_less(left, rest)) >= 0
+                found.append(((fit, cell.there, all_fit, pod.before in cell.nodes, left[0]), cell, nodes[0]))
         return [row[1:] for row in sorted(found, key=lambda row: row[0], reverse=True)]
 
-    def _of(self, cell: Cell, where: NodeSet) -> tuple[list[str], float]:
+    def _of(self, cell: Cell, where: NodeSet) -> tuple[list[str], Amounts]:
         """The cell's nodes that are among these, and what is free there."""
         found = self._known.get((id(cell), where))
         if found is None:
             nodes = [node for node in self._sorted[id(cell)] if where.has(node)]
-            found = self._known[id(cell), where] = nodes, sum(self._free[node] for node in nodes)
+            found = self._known[id(cell), where] = nodes, reduce(_sum, (self._free[node] for node in nodes), NOTHING)
         return found
 
 

@@ -293,11 +293,15 @@ class NodeTable:
         """Whether one more may go there by their number. for_pods: as for `free_room`."""
         return self._pods_on_nodes(for_pods)[node] < self.admission.allocatable(node).pods
 
+    def pods_held_for_groups(self) -> Counter[str]:
+        """Of how many pods that are neither assumed nor bound a place is held for their group, by node."""
+        return Counter(self.group_holds.nodes_of(self.assumed))
+
     def _pods_on_nodes(self, for_pods: Mapping[str, int]) -> Counter[str]:
         """How many are bound to each, assumed there, or have a place held there, but for these."""
         there = self.to_come.counts.pods.copy()
         there.update(held.node for held in self._held.values() if not (held.bound or held.private))
-        there.update(self.group_holds.nodes_of(self.assumed))
+        there.update(self.pods_held_for_groups())
         there.subtract(for_pods)
         return there
 

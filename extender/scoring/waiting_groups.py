@@ -16,7 +16,7 @@ from extender.planning.coming import NONE, Coming, Pod
 from extender.planning.group_packing import Pulls
 from extender.planning.group_planner import Plans
 from extender.planning.packing import pack
-from extender.planning.pieces import Cell, Piece, Placeable, in_turn, into_cells, pieces
+from extender.planning.pieces import NOTHING, Amounts, Cell, Piece, Placeable, in_turn, into_cells, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.renewals import Renewal, renewal_of
 from extender.scoring.waiting_members import WaitingPod, waiting_pod
@@ -279,16 +279,16 @@ class WaitingGroups:
             if pod.group in by_group:
                 by_group[pod.group].append((uid, pod))
         comings = {group: self._coming(group, pods) for group, pods in by_group.items()}
-        taken = Counter[frozenset[str]]()
+        taken: dict[frozenset[str], Amounts] = {}
         return {
             group: [*self._pieces(coming, taken)] if group in self.kinds else [coming]
             for group, coming in comings.items()
             if coming is not None
         }
 
-    def _pieces(self, coming: Coming, taken: Counter[frozenset[str]]) -> Iterator[Coming]:
+    def _pieces(self, coming: Coming, taken: dict[frozenset[str], Amounts]) -> Iterator[Coming]:
         """Each on nodes of its own. What is not created yet is not planned beside them. taken: of what is free on nodes
-        that are alike, in millicores, by other groups.
+        that are alike, by other groups.
         """
         alone = replace(coming, pods=self._in_turn(coming.pods), beyond=NONE, beyond_devices=(), later=())
         for number, part in enumerate(self._in_cells(alone, taken)):
@@ -298,7 +298,7 @@ class WaitingGroups:
         """As kube-scheduler takes them."""
         return sorted(pods, key=lambda pod: -self.pods[pod.uid].priority)
 
-    def _in_cells(self, coming: Coming, taken: Counter[frozenset[str]]) -> Iterator[Coming]:
+    def _in_cells(self, coming: Coming, taken: dict[frozenset[str], Amounts]) -> Iterator[Coming]:
         """By the zones, or whatever else they are kept apart by beside hosts; the last may go nowhere."""
         there, pods = self.kinds[coming.group], {pod.uid: pod for pod in coming.pods}
         said = {self.pods[uid].kind for uid in pods} | {kind for kinds in there.values() for kind in kinds}
@@ -309,7 +309,7 @@ class WaitingGroups:
         domains = self.admission.domains
         on_nodes = Counter({node: len(kinds) for node, kinds in there.items()})
         cells = [
-            Cell(nodes, sum(on_nodes[node] for node in nodes & on_nodes.keys()), taken[nodes])
+            Cell(nodes, sum(on_nodes[node] for node in nodes & on_nodes.keys()), taken.get(nodes, NOTHING))
             for nodes in domains.alike(keys)
         ]
         placeable = {uid: self._placeable(pod) for uid, pod in pods.items()}
@@ -324,7 +324,7 @@ class WaitingGroups:
 
     def _placeable(self, pod: Pod) -> Placeable:
         before = self.before.get(pod.uid)
-        return Placeable(self.pods[pod.uid].kind, pod.asks[0], pod.where, before.node if before is not None else "")
+        return Placeable(self.pods[pod.uid].kind, pod.asks, pod.where, before.node if before is not None else "")
 
     def _within(self, coming: Coming, pods: Sequence[Pod], nodes: frozenset[str]) -> Coming:
         wheres = {where: where.among(nodes) for where in {pod.where for pod in pods}}
@@ -356,11 +356,11 @@ class WaitingGroups:
             )
 
     @cached_property
-    def _free(self) -> dict[str, float]:
-        """By node, in millicores."""
+    def _free(self) -> dict[str, Amounts]:
+        """By node; nothing where no more pods may go."""
         assert self.room is not None
-        milli, _, pods = self.room.of_nodes
-        return dict(zip(self.room.nodes, (milli.clip(0) * (pods >= 1)).tolist(), strict=True))
+        free = self.room.of_nodes.clip(0)
+        return dict(zip(self.room.nodes, map(tuple, (free * (free[2] >= 1)).T.tolist()), strict=True))
 
     def _allowed(self, group: str, planned: Mapping[str, NumaPlace | None]) -> dict[str, NumaPlace | None]:
         """Without the places where kube-scheduler would not let the pods go, one after the other."""

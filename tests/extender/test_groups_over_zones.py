@@ -46,6 +46,12 @@ def away(app: str, key: str = HOST) -> Object:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
+def beside(app: str) -> Object:
+    """In one zone with them."""
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
 def replicas(app: str, count: int, *, cpu: str = "2", **spec: Any) -> list[Object]:
     """Of one workload, not bound yet. spec: of what else they say."""
     metadata = {
@@ -173,8 +179,7 @@ def test_several_rules_of_one_pod_are_held_to(zones: Cluster, clock: Clock):
 
 
 def test_who_has_to_be_in_one_zone_is(zones: Cluster, clock: Clock):
-    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
-    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    affinity = beside("web")
     pods = [*replicas("web", 7, cpu="3", affinity=affinity), *replicas("db", 2, cpu="3", affinity=affinity)]
     assert len(in_zones(created(zones, clock, pods))) == 1
 
@@ -184,6 +189,22 @@ def test_what_would_have_to_wait_for_a_full_zone_is_not_planned(zones: Cluster, 
         tell(zones, name, other(0, 8000), other(1, 8000), generation=2)
     places = created(zones, clock, replicas("web", 6, **WEB))
     assert (sorted(places), in_zones(places)) == (["web-0", "web-1"], {"x", "y"})
+
+
+@pytest.mark.parametrize("given", [{"memory": "1Mi"}, {"pods": "1"}], ids=["memory", "pods"])
+def test_a_zone_in_which_kube_scheduler_has_too_little_to_give_is_passed_over(
+    zones: Cluster, clock: Clock, given: dict[str, str]
+):
+    """The nodes of x have most CPU, and otherwise room for two of the three that have to be in one zone."""
+    for name in "bcef":
+        tell(zones, name, other(0, 1000), generation=2)
+    nodes = [node(name, {ZONE: zone}) for name, zone in ZONES.items()]
+    told_nodes(
+        zones, [each | {"status": {"allocatable": given if each["metadata"]["name"] in "ad" else {}}} for each in nodes]
+    )
+    places = created(zones, clock, replicas("web", 3, affinity=beside("web")))
+    assert len(places) == 3
+    assert in_zones(places) < {"y", "z"}
 
 
 def test_members_that_are_there_count(zones: Cluster, clock: Clock):

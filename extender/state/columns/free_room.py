@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from extender.state.columns.arrays import Bools, Floats
+from extender.state.pods import Allocatable
 from numakin.placement.model.live_usage import Devices
 
 CpuMemoryPods = tuple[int, int, int]
@@ -92,6 +93,11 @@ class FreeRoom:
         there = [np.maximum(free, 0.0).sum(axis=1) for free in (self.cpu, self.memory)]
         found: Floats = np.minimum([*there, self.left[2]], self.left)
         return found
+
+    @property
+    def left_on_nodes(self) -> dict[str, Allocatable]:
+        """What kube-scheduler has left to give, by node."""
+        return {node: Allocatable(*left) for node, left in zip(self.nodes, self.left.T.tolist(), strict=True)}
 
     def take(
         self, node: int, at: int, asks: CpuMemoryPods, pages: Iterable[tuple[int, int]] = (), devices: Devices = ()

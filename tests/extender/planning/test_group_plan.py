@@ -16,7 +16,7 @@ from extender.state.group_spec import GroupSpec
 from extender.state.label_domains import node_facts
 from extender.state.node_domains import NodeDomains, label_keys
 from extender.state.node_view import NodeView
-from extender.state.pods import Changes, NodeRow
+from extender.state.pods import NOT_SAID, Allocatable, Changes, NodeRow
 from extender.traffic.known import ClusterTraffic
 from extender.traffic.memberships import Membership, Partition
 from numakin.placement.model.cpuset import NumaSet
@@ -73,9 +73,40 @@ def test_who_runs_stays_and_draws_the_others():
 
 
 def test_room_that_other_plans_count_on_is_not_planned_again():
-    taken = {NumaPlace("n1", 0): (8000, 0), NumaPlace("n1", 1): (4001, 0)}
+    taken = {NumaPlace("n1", 0): (8000, 0, 0), NumaPlace("n1", 1): (4001, 0, 0)}
     result = at(make_plan([view("n1"), view("n2")], FOUR, PAIRS, {}, taken))
     assert {place.node for places in result.values() for place in places} == {"n2"}
+
+
+@pytest.mark.parametrize(
+    "left", [Allocatable(cpu=15_000), Allocatable(memory=3 * GIB), Allocatable(pods=3)], ids=["CPU", "memory", "pods"]
+)
+def test_a_node_is_planned_for_no_more_than_kube_scheduler_gives_there(left):
+    """Its NUMA nodes have room for all four; the kubelet keeps some of it for the system."""
+    four = [Workload(name, Demand(cpu_milli=4000, memory=GIB), 1) for name in (A, B, C, D)]
+    assert {place.node for places in at(make_plan([view("n1")], four, PAIRS, {}, {})).values() for place in places} == {
+        "n1"
+    }
+    result = at(make_plan([view("n1"), view("n2")], four, PAIRS, {}, {}, left={"n1": left, "n2": NOT_SAID}))
+    assert result[A] == result[B] != result[C] == result[D], "the plan has a place for each"
+    on_n1 = sum(place.node == "n1" for places in result.values() for place in places)
+    assert on_n1 * 4000 <= left.cpu
+    assert on_n1 * GIB <= left.memory
+    assert on_n1 <= left.pods
+
+
+def test_who_runs_on_a_node_that_takes_no_more_pods_stays_and_the_others_are_beside_each_other():
+    there = reservation("c-0", "1", milli=4000)
+    full = {"n2": Allocatable(pods=0)}
+    result = at(make_plan([view("n1"), view("n2", there)], FOUR, PAIRS, {"c-0": C}, {}, left=full))
+    assert result[C] == [NumaPlace("n2", 1)]
+    assert {result[name][0].node for name in (A, B, D)} == {"n1"}
+
+
+def test_machines_are_considered_by_what_kube_scheduler_gives_there():
+    left = {"n1": Allocatable(cpu=1000), "n2": Allocatable(pods=0), "n3": Allocatable(cpu=9000)}
+    views = [view("n1"), view("n2"), view("n3", other(0, 1000))]
+    assert [each.name for each in roomiest(views, {}, {}, 4000, left=left)] == ["n3"]
 
 
 def test_a_group_begins_where_most_room_is():
@@ -120,9 +151,11 @@ def test_machines_with_members_are_looked_at_first_and_then_the_roomiest_until_t
 def test_machines_near_those_with_members_are_looked_at_next_and_without_members_a_zone_that_holds_all():
     near = NodeDomains(label_keys([])).after({"a": ("x", ""), "b": ("y", ""), "c": ("y", ""), "d": ("x", "")}, ())
     views = [view("a"), view("b", other(0, 2000)), view("c", other(0, 2000)), view("d", other(0, 8000), other(1, 8000))]
-    assert [entry.name for entry in roomiest(views, {"d": 1}, {}, 12_000, near)] == ["d", "a", "b"]
-    assert [entry.name for entry in roomiest(views, {}, {}, 25_000, near)][:2] == ["b", "c"]
-    assert next(entry.name for entry in roomiest(views, {}, {}, 12_000, near)) == "a", "which holds it by itself"
+    assert [entry.name for entry in roomiest(views, {"d": 1}, {}, 12_000, domains=near)] == ["d", "a", "b"]
+    assert [entry.name for entry in roomiest(views, {}, {}, 25_000, domains=near)][:2] == ["b", "c"]
+    assert next(entry.name for entry in roomiest(views, {}, {}, 12_000, domains=near)) == "a", (
+        "which holds it by itself"
+    )
 
 
 def test_a_plan_over_machines_cuts_between_those_that_are_near():
@@ -336,6 +369,26 @@ def test_newcomers_follow_the_plan_in_any_order(cluster: Cluster):
     assert homes["a"] == homes["b"]
     assert homes["c"] == homes["d"]
     assert Counter(homes.values()).most_common(1)[0][1] == 2
+
+
+def test_newcomers_are_planned_on_nodes_that_take_all_of_them(cluster: Cluster):
+    """Both have CPU for the four that come again, but n1 takes three pods."""
+    rows = tuple(replace(newcomer(name, 9), node="n1", phase="Running") for name in "abcd")
+    nodes = tuple(NodeRow(name, allocatable=Allocatable(pods=most)) for name, most in (("n1", 3), ("n2", 110)))
+    cluster.apply_nodes(Changes(rows=nodes, whole=True))
+    tell(
+        cluster, "n1", *(reservation(f"{name}-9", home, milli=4000) for name, home in zip("abcd", "0011", strict=True))
+    )
+    cluster.apply_pods(Changes(rows=rows))
+    cluster.learned(known(a=1, b=1, c=1, d=1))
+    cluster.apply_pods(Changes(gone=tuple(row.uid for row in rows)))
+    tell(cluster, "n1", generation=3)
+    cluster.learned(known())
+    planned = Counter(
+        slot.place.node for slots in cluster.plans.values() for slot in slots for _ in range(slot.replicas)
+    )
+    assert planned.total() == 4
+    assert planned["n1"] <= 3
 
 
 def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
