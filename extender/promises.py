@@ -139,11 +139,16 @@ class Promises:
         view = self._nodes.view(step.node)
         if view is None or not self._takes(step.node, want.pod):
             return f"node {step.node} takes no new pods now"
+        view = view.without_held((want.group,))
         promise = self._nodes.group_holds.promise_to(want.group)
-        if not self._nodes.takes_pods(step.node, {promise.place.node: 1} if promise is not None else {}):
+        left = self._nodes.left_on(view, int(promise is not None and promise.place.node == step.node))
+        demand = want.whole[0].reservation_demand
+        if left.pods < 1:
             return f"node {step.node} takes no more pods"
+        if left.cpu < demand.cpu_milli or left.memory < demand.memory:
+            return f"node {step.node} has too little CPU or memory left to give"
         kin = self._nodes.kins((step.node,), want).planned(*step.place).of(step.node)
-        prediction = self._ledger.predicted(view.without_held((want.group,)), want, kin)
+        prediction = self._ledger.predicted(view, want, kin)
         if prediction is None or not prediction.fits or prediction.numa_nodes != NumaSet.of((step.numa_node,)):
             return f"NUMA node {step.numa_node} of {step.node} has no room for it now"
         return ""

@@ -395,20 +395,21 @@ class GroupPacking:
         return int(np.where(fits, self._cpu, np.inf).argmin()) if fits.any() else None
 
     def _fits(self, pods: Sequence[Pod], asks: CpuMemoryPods, devices: Devices = ()) -> Bools:
-        free = self._cpu, self._memory, np.repeat(self._pods, self._width)
-        fits = self._have_room(pods, asks, free, self._freed)
+        rooms = self._rooms
+        free = rooms.cpu, rooms.memory, self._pods[:, None]
+        fits = self._have_room(pods, asks, free, self._freed.reshape(3, *rooms.cpu.shape))
         for size, amount in self._in_pages(pods).items():
-            fits &= self._pages[size] >= amount
+            fits &= rooms.pages[size] >= amount
         for name, each in self._in_devices(pods, devices).items():
-            fits &= self._devices[name].hold(each).reshape(-1)
+            fits &= self._devices[name].hold(each)
         for where in self._wheres(pods):
-            fits &= np.repeat(self._open(where), self._width)
+            fits &= self._open(where)[:, None]
         for node in self._barred():
             if node in self._index:
-                fits[self._of_node(node)] = False
+                fits[self._index[node]] = False
         if self._within is not None:
-            fits &= np.repeat(self._within, self._width)
-        return fits
+            fits &= self._within[:, None]
+        return fits.reshape(-1)
 
     def _on_next_node(self, left: list[Pod]) -> list[Pod]:
         """On the node that holds the most of it, over the fewest NUMA nodes; those that do not fit there are left."""

@@ -374,6 +374,11 @@ class GroupHolds:
         """The node of each pod that something is held for. assumed: as for `on`."""
         return (held.place.node for uid, held in self._pods.items() if not assumed(uid))
 
+    def count_on(self, node: str, assumed: Callable[[str], bool]) -> int:
+        """For how many pods something is held there. assumed: as for `on`."""
+        groups = self._on_node.get(node, ())
+        return sum(not assumed(uid) for group in groups for uid in self._groups[group].uids[node])
+
     def held_milli(self, assumed: Callable[[str], bool]) -> int:
         """Of all groups."""
         return sum(held.demand.expected_milli for uid, held in self._pods.items() if not assumed(uid))

@@ -28,7 +28,7 @@ from extender.state.node_domains import NodeDomains
 from extender.state.node_report import Report, ReportRefused
 from extender.state.node_view import Assumption, NodeView
 from extender.state.pod_terms import NO_POD_TERMS
-from extender.state.pods import PodRow
+from extender.state.pods import Allocatable, PodRow
 from extender.state.told_groups import ToldSizes
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
@@ -289,9 +289,16 @@ class NodeTable:
 
         return self._columns.free_room(now, timeout, but, given, held=held, sizes=sizes, resources=resources)
 
-    def takes_pods(self, node: str, for_pods: Mapping[str, int]) -> bool:
-        """Whether one more may go there by their number. for_pods: as for `free_room`."""
-        return self._pods_on_nodes(for_pods)[node] < self.admission.allocatable(node).pods
+    def left_on(self, view: NodeView, for_pods: int) -> Allocatable:
+        """What kube-scheduler has left to give beside what the view has. for_pods: as for `free_room`, of this node."""
+        cpu, memory, pods = self.admission.allocatable(view.name)
+        requested, there = view.requested, self._pods_on(view) - for_pods
+        return Allocatable(cpu - requested[0], memory - requested[1], pods - there)
+
+    def _pods_on(self, view: NodeView) -> int:
+        """As `_pods_on_nodes` has it of all nodes."""
+        assumed = sum(not (held.bound or held.private) for held in view.assumed.values())
+        return self.to_come.counts.pods[view.name] + assumed + self.group_holds.count_on(view.name, self.assumed)
 
     def pods_held_for_groups(self) -> Counter[str]:
         """Of how many pods that are neither assumed nor bound a place is held for their group, by node."""

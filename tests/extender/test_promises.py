@@ -19,9 +19,10 @@ from numakin.placement.model.node_terms import NodeTerms
 from numakin.placement.state.occupancy import Reservation
 from tests.clock import Clock
 from tests.extender.machines import TAINTED, pod
-from tests.extender.running import reservation
+from tests.extender.running import GIB, reservation
 from tests.extender.told import reservations_of, tell
 
+MIB = 1 << 20
 GROUP, WEB = "default/shop", OwnerRow("Deployment", "web")
 SAYS_EVICT = {"regroup": "evict"}
 
@@ -120,6 +121,16 @@ def test_a_node_that_takes_no_more_pods_has_no_room(cut: Cluster):
     assert [cut.promises.keep(GROUP, step()) for _ in range(2)] == ["", ""], "its own place does not count"
     applied(cut, pod("plain", group="", node="a"))
     assert cut.promises.keep(GROUP, step()) == "node a takes no more pods"
+
+
+@pytest.mark.parametrize("most", [Allocatable(cpu=5000), Allocatable(memory=4 * GIB + MIB)], ids=["CPU", "memory"])
+def test_a_node_that_has_less_left_to_give_than_its_numa_nodes_have_room_for_has_no_room(cut: Cluster, most):
+    """Kubelets keep some of it for the system. Four members are there, and the fifth is what it has left."""
+    cut.apply_nodes(Changes(rows=(NodeRow("a", allocatable=most),)))
+    assert [cut.promises.keep(GROUP, step()) for _ in range(2)] == ["", ""], "its own room does not count"
+    less = Allocatable(*(each - 1 for each in most))
+    cut.apply_nodes(Changes(rows=(NodeRow("a", allocatable=less),)))
+    assert cut.promises.keep(GROUP, step()) == "node a has too little CPU or memory left to give"
 
 
 def test_the_newcomer_is_scored_to_the_room_and_takes_it(cut: Cluster):
