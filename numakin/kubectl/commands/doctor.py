@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 from rich.text import Text
 
 from numakin.kubectl.apiserver import ApiServer
@@ -278,23 +279,32 @@ def counted(
     api: ApiServer, namespace: str, pods: Iterable[OwnPod], name: str, **labels: str
 ) -> tuple[float, list[str]]:
     """A counter's sum over these pods and over all labels but the given, and the pods that show no metrics."""
-    texts = {pod.name: _metrics(api, namespace, pod) for pod in pods}
+    shown = {pod.name: _samples(_metrics(api, namespace, pod), name) for pod in pods}
     total = sum(
         sample.value
-        for text in texts.values()
-        for family in text_string_to_metric_families(text or "")
-        for sample in family.samples
+        for samples in shown.values()
+        for sample in samples or ()
         if sample.name == name and labels.items() <= sample.labels.items()
     )
-    return total, [pod for pod, text in texts.items() if text is None]
+    return total, [pod for pod, samples in shown.items() if samples is None]
 
 
-def _metrics(api: ApiServer, namespace: str, pod: OwnPod) -> str | None:
+def _samples(text: str, counter: str) -> list[Sample] | None:
+    """None where the text has no such counter: then it is not what an extender shows."""
+    try:
+        families = {family.name: family.samples for family in text_string_to_metric_families(text)}
+    except ValueError:
+        return None
+    return families.get(counter.removesuffix("_total"))
+
+
+def _metrics(api: ApiServer, namespace: str, pod: OwnPod) -> str:
+    """What the pod answers; empty where nothing does."""
     port = next((pod.ports[each] for each in PORTS if each in pod.ports), None)
     if port is None:
-        return None
+        return ""
     for scheme in ("https:", "http:"):
         answer = api.get(f"/api/v1/namespaces/{namespace}/pods/{scheme}{pod.name}:{port}/proxy/metrics")
         if answer.status == 200:
             return answer.body.decode(errors="replace")
-    return None
+    return ""

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -67,6 +69,45 @@ def test_whom_kube_scheduler_asks_is_not_known_while_a_replica_shows_no_metrics(
         "note",
         "whether kube-scheduler asks is not known: no metrics are shown by numakin-extender-1",
     )
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize(
+    "page", ["<html><body>log in</body></html>", "", "up 1\n"], ids=["a page", "nothing", "others"]
+)
+def test_what_answers_without_an_extenders_metrics_shows_none(there, page):
+    """As a proxy with a login before the pod, or another program at its port."""
+    with answering(page) as url:
+        there.api.behind.backends["pods", NAMESPACE, "numakin-extender-1", "8083"] = url
+        received = there.ask("doctor", "-o", "json")
+        del there.api.behind.backends["pods", NAMESPACE, "numakin-extender-1", "8083"]
+    assert findings(received)["cluster", "scheduler"][0] == (
+        "note",
+        "whether kube-scheduler asks is not known: no metrics are shown by numakin-extender-1",
+    )
+
+
+@contextmanager
+def answering(page: str) -> Iterator[str]:
+    """An HTTP server, by its URL, that answers everything with this page."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page.encode())
+
+        def log_message(self, *_arguments: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_an_extender_that_is_asked_is_well(there):
