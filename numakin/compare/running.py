@@ -37,7 +37,7 @@ class RunFailed(RuntimeError):
 class Run:
     """One arm once. local: share of samples in which both ends ran on one NUMA node. remote_pages: share of the
     server's pages that are not on the NUMA nodes of its CPUs. placed: share of its pods that numakin has placed. Each
-    None where it can't be measured.
+    None where it can't be measured. disturbed: how many of its pods restarted or were replaced meanwhile.
     """
 
     arm: str
@@ -45,6 +45,7 @@ class Run:
     local: float | None
     remote_pages: float | None
     placed: float | None = None
+    disturbed: int = 0
 
 
 @dataclass(slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict
 from functools import partial
 from statistics import fmean
+from typing import Any
 
 from rich.console import Console
 
@@ -49,14 +51,23 @@ def run(given: argparse.Namespace, session: Session) -> int:
         rounds, cut_short = measure(plan, log.print)
     except BadFigures as bad:
         raise CommandError(str(bad)) from bad
-    outcome = result(rounds, templates.DESIGN, cut_short)
     about = {"deployments": names, "namespace": session.namespace, "group": plan.group, "load": given.load}
+    return told(rounds, cut_short, given, about)
+
+
+def told(rounds: Collection[Round], cut_short: str, given: argparse.Namespace, about: dict[str, Any]) -> int:
+    """Prints what may be concluded of the rounds in which no pod was disturbed; CommandError where there is none."""
+    calm, left_out = ([runs for runs in rounds if _disturbed(runs) is which] for which in (False, True))
+    if not calm:
+        raise CommandError("pods restarted or were replaced under the load in each round: see kubectl describe pod")
+    outcome = result(calm, templates.DESIGN, cut_short)
+    also = {"left_out": [{name: asdict(run) for name, run in runs.items()} for runs in left_out]}
     show(
-        presentation.as_json(outcome, about),
+        presentation.as_json(outcome, about | also),
         "json" if given.json else given.output,
         lambda: [
             presentation.table(outcome, millis=bool(given.reads)),
-            *doubts(outcome.rounds),
+            *doubts(rounds),
             *presentation.conclusions(outcome),
         ],
     )
@@ -75,13 +86,22 @@ def placed(extender: Callable[[], Extender], uids: Collection[str]) -> Placed | 
     return Placed(len(reported.intersection(uids)) / max(1, len(uids)), fmean(shares) if shares else None)
 
 
-def doubts(rounds: Iterable[Round]) -> Iterator[str]:
-    """What is to be known of the way with numakin before anything is concluded of it."""
+def doubts(rounds: Collection[Round]) -> Iterator[str]:
+    """What is to be known before anything is concluded of them."""
+    if left_out := [runs for runs in rounds if _disturbed(runs)]:
+        counts = {way.name: sum(bool(runs[way.name].disturbed) for runs in left_out) for way in templates.WAYS}
+        where = ", ".join(f"{name} in {count}" for name, count in counts.items() if count)
+        count = f"{len(left_out)} of {len(rounds)} rounds are left out"
+        yield f"{count}: pods restarted or were replaced under the load ({where})"
     shares = [share for runs in rounds if (share := runs[templates.WITH].placed) is not None]
     if not shares:
         yield "whether numakin placed the pods is not known: no extender answered"
     elif fmean(shares) < 1:
         yield f"{templates.WITH}, it placed {fmean(shares):.1%} of the pods: see kubectl numakin doctor"
+
+
+def _disturbed(runs: Round) -> bool:
+    return any(run.disturbed for run in runs.values())
 
 
 def _intentions(plan: Plan, namespace: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,11 @@ class Deployment:
             why = "what scales it (an autoscaler?) has to pause meanwhile"
             raise CommandError(f"somebody else has scaled {self} to {replicas} replicas: {why}")
 
+    def disturbed(self, pods: Iterable[dict[str, Any]]) -> int:
+        """How many of its pods, as `rolled_out` gave them, have restarted since or are gone."""
+        now = {pod["metadata"]["uid"]: _restarts(pod) for pod in self._pods(self.read())}
+        return sum(now.get(pod["metadata"]["uid"]) != _restarts(pod) for pod in pods)
+
     def put_back(self) -> None:
         """Its pods as they were before `begin`; returns at once. Nothing where no comparison has begun."""
         deployment = self.read()
@@ -162,6 +168,12 @@ class Deployment:
     def _folder(self, group: str, kind: str) -> str:
         root = "/api" if group == "v1" else "/apis"
         return f"{root}/{group}/namespaces/{self.namespace}/{kind}"
+
+
+def _restarts(pod: dict[str, Any]) -> int:
+    """Of all its containers."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return sum(status.get("restartCount", 0) for status in statuses)
 
 
 def _owners(item: dict[str, Any]) -> list[str]:

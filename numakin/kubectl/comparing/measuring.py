@@ -77,18 +77,20 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...
     """
 
     def run(way: Variant) -> Run:
-        pods = _rolled_out(plan, way)
+        by_deployment = _rolled_out(plan, way)
+        pods = [pod for theirs in by_deployment.values() for pod in theirs]
         time.sleep(plan.load.settle_s)
         figures = plan.load.run()
         placed = plan.placed({pod["metadata"]["uid"] for pod in pods}) if way.name == WITH else None
         for deployment in plan.deployments:
             deployment.must_run(way.name)
+        disturbed = sum(deployment.disturbed(theirs) for deployment, theirs in by_deployment.items())
         nodes = len({pod["spec"].get("nodeName") for pod in pods})
         said = f", {placed.share:.1%} of them placed by numakin" if placed else ""
+        said += f"; {disturbed} restarted or were replaced under the load" if disturbed else ""
         report(f"{way.name}: {number(figures.throughput)}/s; {len(pods)} pods on {nodes} nodes{said}")
-        if placed is None:
-            return Run(way.name, figures, None, None)
-        return Run(way.name, figures, placed.locality, None, placed.share)
+        share, locality = (placed.share, placed.locality) if placed else (None, None)
+        return Run(way.name, figures, locality, None, share, disturbed)
 
     with undone(partial(_restore_aloud, plan.deployments, report)):
         for deployment in plan.deployments:
@@ -116,10 +118,11 @@ def restore(deployments: Sequence[Deployment]) -> None:
         raise CommandError(f"not restored: {names} ({next(iter(left.values()))}): run compare {names} --restore")
 
 
-def _rolled_out(plan: Plan, way: Variant) -> list[dict[str, Any]]:
+def _rolled_out(plan: Plan, way: Variant) -> dict[Deployment, list[dict[str, Any]]]:
+    """The pods of each."""
     for deployment in plan.deployments:
         deployment.change(way.name, plan.group)
-    return [pod for deployment in plan.deployments for pod in deployment.rolled_out(way.name)]
+    return {deployment: deployment.rolled_out(way.name) for deployment in plan.deployments}
 
 
 def _restore_aloud(deployments: Sequence[Deployment], report: Callable[[str], None]) -> None:

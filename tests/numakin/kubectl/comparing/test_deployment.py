@@ -55,6 +55,24 @@ def test_an_old_pod_that_is_still_there_is():
         rolled_out(pod("a", "web-1"), pod("b", "web-1"), pod("old", "web-1"))
 
 
+def restarting(name: str, *restarts: int) -> dict[str, Any]:
+    """restarts: of its containers."""
+    return owned(
+        name, "web-1", status={"phase": "Running", "containerStatuses": [{"restartCount": n} for n in restarts]}
+    )
+
+
+def test_pods_that_restarted_or_were_replaced_since_are_counted():
+    server = Listed(restarting("a", 0, 2), restarting("b", 1))
+    web = Deployment(server, "default", "web", timeout_s=0)
+    pods = web.rolled_out(None)
+    assert web.disturbed(pods) == 0, "what was before does not count"
+    server.pods = restarting("a", 0, 3), restarting("b", 1)
+    assert web.disturbed(pods) == 1
+    server.pods = restarting("a", 1, 4), restarting("c", 0)
+    assert web.disturbed(pods) == 2
+
+
 class Compared:
     """An API server that has one Deployment, which is being compared."""
 

@@ -33,6 +33,9 @@ class OneDeployment:
 
     def must_run(self, way: str) -> None: ...
 
+    def disturbed(self, pods: list[dict[str, object]]) -> int:
+        return 0
+
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
