@@ -5,8 +5,8 @@
   2. for a replica more than expected, the NUMA node that draws it most, less what those would lose whose kept slots it
      would take there: they find them taken when they come, and are replicas without a slot like it. Where only other
      groups live it goes when nothing else is left: it is drawn there for being near, and they need the room themselves;
-  3. for a workload that the plan does not know, the NUMA node where most of its kin sit, among those with room kept for
-     no workload;
+  3. a workload that the plan does not know is drawn by its kin that sit there, likewise; one without known kin goes
+     where there is room kept for no workload;
   4. else nothing, and decide() does what it does without a plan, as it does for a stranger whose group sits here.
 It is asked on the hook's path, so it looks at sums, never at each slot: who is there is counted by the occupancy.
 """
@@ -66,13 +66,13 @@ class Plan:
         if pulls is None and not kin.weights and request.opt_in.group in occupancy.directory.by_group:
             return NumaSet()
         kept = self._kept(placed, request.workload)
+        drawn = _weights_on(occupancy, kin.weights) if pulls is None else pulls
         offers = {}
         for numa_node, room in free_room(machine, occupancy).items():
-            left = _left(room, demand, kept.get(numa_node, ()))
-            if pulls is not None and fits(demand, room):
-                offers[numa_node] = pulls.get(numa_node, 0.0) - _lost(left, kept.get(numa_node, ())), left[0]
-            elif pulls is None and min(left) >= 0:
-                offers[numa_node] = _weight_on(occupancy, kin.weights, numa_node), left[0]
+            there = kept.get(numa_node, ())
+            left = _left(room, demand, there)
+            if fits(demand, room) and (drawn or min(left) >= 0):
+                offers[numa_node] = drawn.get(numa_node, 0.0) - _lost(left, there), left[0]
         offers = _not_at_others(occupancy, request.opt_in.group, offers) or offers
         best = max(offers, key=lambda offer: (*offers[offer], -offer), default=None)
         return NumaSet() if best is None else NumaSet(1 << best)
@@ -156,8 +156,12 @@ def _not_at_others(
     return {node: offer for node, offer in offers.items() if not others >> node & 1 or group in grouped[1 << node]}
 
 
-def _weight_on(occupancy: Occupancy, weights: Mapping[str, float], numa_node: int) -> float:
-    """Kin weight that sits there."""
-    there = NumaSet(1 << numa_node)
-    keys = ((key, weight) for pod, weight in weights.items() for key in occupancy.directory.by_pod.get(pod, ()))
-    return sum(weight for key, weight in keys if occupancy.reservations[key].numa_nodes == there)
+def _weights_on(occupancy: Occupancy, weights: Mapping[str, float]) -> dict[int, float]:
+    """Kin weight that sits on each NUMA node."""
+    drawn: dict[int, float] = {}
+    for pod, weight in weights.items():
+        for key in occupancy.directory.by_pod.get(pod, ()):
+            home = occupancy.reservations[key].numa_nodes
+            if len(home) == 1:
+                drawn[home.lowest] = drawn.get(home.lowest, 0.0) + weight
+    return drawn

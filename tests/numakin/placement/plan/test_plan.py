@@ -134,6 +134,13 @@ class TestSeat:
         before = sit(EMPTY, "peer-0", "3")
         assert slot(planned(KUNPENG), KUNPENG, before, "batch", kin=Kin({"peer-0": 1.0})) == nodes("3")
 
+    @pytest.mark.parametrize(("weight", "expected"), [(9.0, "0"), (4.0, "1")])
+    def test_a_stranger_takes_a_kept_slot_at_its_kin_where_it_loses_more_elsewhere(self, weight, expected):
+        """As one does that comes back when the plan has forgotten it: whose slot it takes loses 5 elsewhere."""
+        plan = Plan({"db": (PlannedSlots(nodes("0"), 1),)}, {"db": {0: 6.0, 1: 1.0}}, {"db": demand(2)})
+        before = sit(EMPTY, "peer-0", "0", cpu=1)
+        assert slot(plan, SMALL, before, "batch", kin=Kin({"peer-0": weight})) == nodes(expected)
+
     def test_a_stranger_whose_group_sits_here_is_its_groups_affair(self):
         before = sit(EMPTY, "batch-0", "3", group="ns/night")
         request = newcomer("other", group="ns/night")
