@@ -2,8 +2,8 @@
 
 Its imports are most of what a start takes. Each process of tests has one for each program, which imports it and forks one
 for each start: `main()` runs in a process of its own, with its own arguments, environment, outputs and end, as by its
-console script. In the demo, by `make cluster`, beside real kubelets, in benchmarks, and by runtimes it is executed, as in
-its image.
+console script. In the demo, by `make cluster`, beside real kubelets of this machine, in benchmarks, and by runtimes it is
+executed, as in its image.
 """
 
 from __future__ import annotations

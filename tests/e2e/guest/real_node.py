@@ -26,7 +26,7 @@ from lab.cluster.credentials import EMULATOR_HOST
 from lab.standins.patience import until
 from tests.e2e.guest import logs, shares
 from tests.e2e.guest.in_scopes import PATIENCE_S, POD, InScopes
-from tests.e2e.lab.enforcer import RunningEnforcer
+from tests.e2e.lab.enforcer import ForkedEnforcer, RunningEnforcer
 
 INSIDE = "10.0.2.15"
 """This machine, in the network that QEMU makes; EMULATOR_HOST is the loopback of the one outside."""
@@ -47,7 +47,7 @@ def main() -> None:
             subprocess.run(["lab-containerd"], check=True, stdout=subprocess.DEVNULL)
             shares.reached("containerd runs and has the image")
             options = ("--extender", extender, "--observe", "off", "--node-name", node)
-            enforcer = RunningEnforcer(folder, Path("/run/nri/nri.sock"), *options)
+            enforcer = ForkedEnforcer(folder, Path("/run/nri/nri.sock"), *options)
             stack.callback(enforcer.stop)
             enforcer.start(PATIENCE_S)
             shares.reached("the runtime has the enforcer")

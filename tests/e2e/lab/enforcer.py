@@ -127,7 +127,7 @@ class RunningEnforcer:
 
 class ForkedEnforcer(RunningEnforcer):
     """Forked from a process that has imported it (tests/forked.py): its imports are most of what a start takes. It is
-    executed where a runtime launches it, by real nodes of clusters and in benchmarks.
+    executed where a runtime launches it, beside real kubelets of this machine and in benchmarks.
     """
 
     def _begun(self, log: BinaryIO, *options: str) -> Process:
