@@ -21,7 +21,7 @@ from enforcer.hook.ownership.adoption import claim_on_stranger
 from enforcer.hook.read_back import ReadBack
 from enforcer.hook.relief import Relief
 from enforcer.hook.takeover import Takeover
-from enforcer.hook.unbinding import unbound
+from enforcer.hook.unbinding import unbound, where_full
 from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.decide import Decision, Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -249,6 +249,15 @@ class Agent:
         ledger.records.counts["memory opened"] += len(updates)
         return updates
 
+    def _open_where_full(self) -> None:
+        """Where others have filled the NUMA nodes of members that are bound there."""
+        ledger = self.ledger
+        asking = (*ledger.requests.values(), *ledger.narrowed.values())
+        requests = where_full(ledger.machine, ledger.occupancy, asking)
+        if requests and (updates := self._opened(requests)):
+            log.warning("memory runs short: members are no longer bound there", containers=len(updates))
+            self.moves.take_along(updates)
+
     def _own_cpus_as_asked(self, requests: Iterable[Request]) -> list[nri.ContainerUpdate]:
         """For containers that have more or fewer CPUs of their own than they ask for now."""
         ledger, before = self.ledger, self.ledger.occupancy
@@ -473,6 +482,7 @@ class Agent:
         """
         ledger = self.ledger
         yield ledger.refresh_memory
+        yield self._open_where_full
         yield lambda: ledger.take_live(ledger.node.load())
         yield from self.relief.steps()
         yield self.cache_domains.keep

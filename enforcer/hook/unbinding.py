@@ -1,4 +1,6 @@
-"""Members whose memory was bound, and that may use more by now than their NUMA nodes have for them: pure."""
+"""Members whose memory was bound, and that may use more by now than their NUMA nodes have for them, or whose NUMA nodes
+others have filled since: pure.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,29 @@ from numakin.placement.state.occupancy import Occupancy
 from numakin.wire import nri_pb2 as nri
 
 
+def where_full(machine: Machine, occupancy: Occupancy, requests: Iterable[Request]) -> list[Request]:
+    """Those of whose containers' memory nothing is left, while there is other memory."""
+    full = memory.full(machine, occupancy)
+    held = ((request, occupancy.allocations.get(request.container)) for request in requests if full)
+    return [request for request, now in held if now is not None and _is_full(machine, now.mems, full)]
+
+
+def _is_full(machine: Machine, mems: NumaSet, full: NumaSet) -> bool:
+    return bool(mems) and mems <= full and not machine.mems <= mems
+
+
 def unbound(
     machine: Machine, occupancy: Occupancy, requests: Iterable[Request]
 ) -> tuple[Occupancy, list[nri.ContainerUpdate]]:
     """The occupancy with the memory of these requests' containers open where a binding could kill, and the
     updates for the runtime. All memory is named: an empty list would mean "as it is".
     """
-    updates = []
+    updates, full = [], memory.full(machine, occupancy)
     for request in requests:
         allocation = occupancy.allocations.get(request.container)
         if allocation is None or allocation.externally_managed or not allocation.mems:
             continue
-        if not memory.covered(machine, occupancy, request, allocation.mems):
+        if _is_full(machine, allocation.mems, full) or not memory.covered(machine, occupancy, request, allocation.mems):
             occupancy = occupancy.with_allocation(replace(allocation, mems=NumaSet()))
             updates.append(pods.update(request.container, CpuSet(), machine.all_mems))
     return occupancy, updates

@@ -77,9 +77,7 @@ class Restarting:
             self.machine,
             self.reserved,
             self.cgroups.get,
-            lambda: {
-                node.id: max(0, node.memory - self.used_memory.get(node.id, 0)) for node in self.machine.numa_nodes
-            },
+            self.free_memory,
             load=lambda: Live(stalled=self.stalled),
             limited=lambda _path, _uid: self.limited,
             rules=self.rules,
@@ -89,6 +87,10 @@ class Restarting:
             busy_cpus=lambda: self.busy,
             cpu_seconds=self.cpu_seconds.get,
         )
+
+    def free_memory(self) -> dict[int, int]:
+        used = self.used_memory
+        return {node.id: max(0, node.memory - used.get(node.id, 0)) for node in self.machine.numa_nodes}
 
     def becomes(self, machine: Machine, *, lost: bool = False) -> None:
         """CPUs or memory have gone or come, whether or not an enforcer is there to see it. Version 2 keeps what a cgroup

@@ -89,7 +89,10 @@ FAMILIES = (
     ),
     _Family("enforcer_resizes_total", "Members that were resized in place.", "", {"resized": ""}),
     _Family(
-        "enforcer_memory_opened_total", "Members whose memory was opened after a resize.", "", {"memory opened": ""}
+        "enforcer_memory_opened_total",
+        "Members whose memory was opened: it could not hold what they may use by now.",
+        "",
+        {"memory opened": ""},
     ),
     _Family("enforcer_bad_annotations_total", "Annotations that were not taken.", "", {"bad annotation": ""}),
     _Family(

@@ -105,6 +105,13 @@ def covered(machine: Machine, occupancy: Occupancy, request: Request, mems: Numa
     return needed is not None and room >= needed
 
 
+def full(machine: Machine, occupancy: Occupancy) -> NumaSet:
+    """The NUMA nodes of which nothing is left beside the reserve: soon the kernel kills what is bound to them, or
+    another of those who have memory there.
+    """
+    return NumaSet.of(mem for mem in machine.all_mems if really_free(machine, occupancy, mem) <= 0)
+
+
 def holds(machine: Machine, request: Request, mems: NumaSet) -> bool:
     """Whether these have, beside nothing else, all that a container bound to them may use; empty: it is not bound."""
     return not mems or sum(capacity(machine, mem) for mem in mems) >= (_needed(request) or 0)

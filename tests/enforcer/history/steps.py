@@ -486,8 +486,7 @@ class History(Truth):
         for _ in range(CALM if idle else self.draw.choice((2, 4, CALM))):
             self.now += 5.0
             self.node.use(dict.fromkeys(self.live, 0.0) | ({} if idle else wanted), 5.0)
-            agent.refresh()
-            self.node.tell(agent.ledger.settle())
+            self._refresh()
         if idle:
             out = [it.key for it in relief.members(agent.occupancy) if it.let_out]
             assert not out, f"{out} are not called home though nothing is busy"
@@ -591,7 +590,7 @@ class History(Truth):
     def memory_fills_or_comes_free(self) -> None:
         """And something may wait for it."""
         nodes = self.whole.all_mems
-        self.node.used_memory = {node: GIB * self.draw.choice((0, 0, 0, 4, 14)) for node in nodes}
+        self.node.used_memory = {node: GIB * self.draw.choice((0, 0, 0, 4, 14, 64)) for node in nodes}
         self.node.stalled = {node: self.draw.choice((0.0, 0.0, 0.3)) for node in nodes}
 
     def the_kubelet_tells_of_devices(self) -> None:
@@ -607,11 +606,26 @@ class History(Truth):
             for row in said.free:
                 self.devices[row.resource] = self.devices.get(row.resource, 0) + row.free
 
+    def _refresh(self) -> None:
+        """The enforcer looks at the machine; what it opens goes at once where that is safe, and else waits. Nobody stays
+        bound where no memory is left.
+        """
+        agent = self.node.agent
+        agent.refresh()
+        self.node.tell(agent.ledger.settle())
+        if self.node.at_any_time:
+            self.node.push(agent.moves.unsent_updates())
+        self.node.lacks(agent.moves._unsent.values())
+        for key, living in self.live.items():
+            held = agent.occupancy.allocations.get(key)
+            if living.ours and held is not None and held.mems and not self.node.machine.mems <= held.mems:
+                left = sum(self.node.free_memory()[node] for node in held.mems)
+                assert left, f"{key} is bound to NUMA nodes {held.mems}, which are full"
+
     def time_passes(self) -> None:
         if self.node.attached:
-            self.node.agent.refresh()
+            self._refresh()
             self.node.agent.prepare()
-            self.node.tell(self.node.agent.ledger.settle())
             if self.node.at_any_time:
                 self.node.push(self.node.agent.moves.second_best.improve())
             elif self.node.agent.moves.unsent and self._often(0.5):
@@ -723,7 +737,7 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1.5, History.an_exclusive_one_comes_while_members_are_out),
         (1.5, History.what_runs_gets_busy_or_idle),
         (1.5, History.cpus_or_memory_come_or_go),
-        (1, History.memory_fills_or_comes_free),
+        (2, History.memory_fills_or_comes_free),
         (1, History.the_kubelet_tells_of_devices),
     )
 }

@@ -34,6 +34,8 @@ class World:
         self.cgroups: dict[str, tuple[CpuSet, NumaSet]] = {}
         self.memory: dict[str, dict[int, int]] = {}
         """Bytes on each NUMA node, by a container's cgroup."""
+        self.used: dict[int, int] | None = {}
+        """Bytes of each NUMA node's memory that are not free; None: that is not known."""
         self.pod_cgroups: set[str] = set()
         self.nominations = Nominations()
         self.limited: bool | None = True
@@ -54,13 +56,17 @@ class World:
             self.machine,
             CpuSet(),
             self.cgroups.get,
-            lambda: {numa_node.id: numa_node.memory for numa_node in self.machine.numa_nodes},
+            self.free_memory,
             limited=lambda _cgroups_path, _pod: self.limited,
             memory_policy=self.policies.get,
             memory_now=self.memory.get,
             widest_cpuset=lambda _cgroups_path: self.widest,
             pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,
         )
+
+    def free_memory(self) -> dict[int, int]:
+        used = self.used
+        return {} if used is None else {it.id: it.memory - used.get(it.id, 0) for it in self.machine.numa_nodes}
 
     def create(self, pod: nri.PodSandbox, container: nri.Container, other: str = ""):
         """The container is created, as the runtime does it. other: the CPUs that a plugin gives it that is asked after
