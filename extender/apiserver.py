@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 import structlog
 
@@ -38,7 +37,7 @@ from extender.state.told_groups import ToldRow
 from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge
 from numakin.placement.optin.parsing import GROUP_KEY, names_us, opted_in, problems
-from numakin.process.threads import Backoff, Threads
+from numakin.process.threads import Backoff, Threaded, Threads
 
 LEASE = "numakin-extender"
 
@@ -55,14 +54,6 @@ BAD_SPEC = "NumaSpecIgnored"
 NOT_OPTED_IN = f"the pod has no annotation {GROUP_KEY}: without it none of the others counts"
 
 _log = structlog.get_logger("apiserver")
-
-
-class ApiServerPart(Protocol):
-    """What has a thread of its own."""
-
-    def start(self) -> None: ...
-
-    def stop(self, timeout_s: float) -> None: ...
 
 
 class ApiServerLink:
@@ -110,14 +101,14 @@ class ApiServerLink:
             api, published, lambda: self._election.leading, busy=busy, every_s=publish_s, threads=threads
         )
         self._waker = Waker(api, threads=threads)
-        watches: list[ApiServerPart] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
+        watches: list[Threaded] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
         if services is not None:
             watches.append(ListWatch(api, stream.services(), services, pace, threads=threads))
         if policies is not None:
             watches.append(ListWatch(api, network_policies(), policies, pace, threads=threads))
         if told is not None:
             watches.append(OptionalKinds(api, KINDS, told, threads=threads))
-        self._parts: tuple[ApiServerPart, ...] = (self._election, self._events, self._waker, publisher, *watches)
+        self._parts: tuple[Threaded, ...] = (self._election, self._events, self._waker, publisher, *watches)
 
     def start(self) -> None:
         for part in self._parts:

@@ -194,21 +194,15 @@ class DecisionRecords:
     def conflict(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """Left open, since another plugin claims its cpuset after us."""
         self.counts["conflict"] += 1
-        record = _record(pod, container, "conflict")
         why = "another NRI plugin that is asked after numakin sets the cpuset too: left open, or it can't be created"
-        record.reasons.append(convert.reason_to(Reason("another owner", "", why)))
-        self._later(record)
+        self._left(pod, container, "conflict", Reason("another owner", "", why))
 
     def yielded(self, pod: nri.PodSandbox, container: nri.Container, claim: Claim) -> None:
         self.counts["yielded"] += 1
         fields = {**names(pod, container), "claimed_cpus": claim.cpus, "claimed_mems": claim.mems}
         self._pending.append(lambda: log.warning("yielded", **fields))
         cpuset = f"cpus {claim.cpus or '-'}, mems {claim.mems or '-'}"
-        record = _record(pod, container, "yielded")
-        record.reasons.append(
-            convert.reason_to(Reason("another owner", "", f"the cpuset ({cpuset}) is somebody else's"))
-        )
-        self._later(record)
+        self._left(pod, container, "yielded", Reason("another owner", "", f"the cpuset ({cpuset}) is somebody else's"))
 
     def never_created(self, pod: nri.PodSandbox, container: nri.Container, *, opened: bool) -> None:
         """The attempt before this container was answered and came to nothing. opened: though it was left open."""
@@ -236,19 +230,15 @@ class DecisionRecords:
             what = "containers of a runtime of virtual machines are left open: their cpuset would size the machine"
             fields = {"handler": handler, **names(pod, container), "option": "--vm-runtimes"}
             self._pending.append(lambda: log.warning(what, **fields))
-        record = _record(pod, container, "vm")
         why = "left open: its cpuset would size its virtual machine (--vm-runtimes)"
-        record.reasons.append(convert.reason_to(Reason("runtime", handler, why)))
-        self._later(record)
+        self._left(pod, container, "vm", Reason("runtime", handler, why))
 
     def refused(self, pod: nri.PodSandbox, container: nri.Container, why: str) -> None:
         """A cpuset that the kernel did not take."""
         self.counts["refused"] += 1
         fields = {**names(pod, container), "why": why}
         self._pending.append(lambda: log.warning("cpuset refused; the container is left alone", **fields))
-        record = _record(pod, container, "refused")
-        record.reasons.append(convert.reason_to(Reason("left alone", "", why)))
-        self._later(record)
+        self._left(pod, container, "refused", Reason("left alone", "", why))
 
     def amend(self, member: local.LocalContainer, what: str, why: Reason | None, home: NumaSet) -> None:
         """What was found out about a running container since its last decision: `why` takes the place of that one's
@@ -270,11 +260,8 @@ class DecisionRecords:
 
     def released(self, pod: nri.PodSandbox, container: nri.Container) -> None:
         """A member that is left open since a release, or that was pinned until then."""
-        record = _record(pod, container, "release")
-        record.reasons.append(
-            convert.reason_to(Reason("released", "", "nothing is pinned until `numakin-enforcer resume`"))
-        )
-        self._later(record)
+        why = "nothing is pinned until `numakin-enforcer resume`"
+        self._left(pod, container, "release", Reason("released", "", why))
 
     def late(self, nomination: pb.Expect, home: NumaSet) -> None:
         """A nomination that came after its pod's container."""
@@ -331,6 +318,12 @@ class DecisionRecords:
         record.outcome, record.nominated = outcome, str(nominated)
         record.reasons.extend(map(convert.reason_to, decision.reasons))
         self._keep(record)
+
+    def _left(self, pod: nri.PodSandbox, container: nri.Container, event: str, why: Reason) -> None:
+        """A container that is given nothing."""
+        record = _record(pod, container, event)
+        record.reasons.append(convert.reason_to(why))
+        self._later(record)
 
     def _later(self, record: pb.DecisionRecord) -> None:
         """In its turn, after what is pending."""

@@ -31,7 +31,7 @@ from numakin.placement.traffic.tenancy import SEPARATE
 from numakin.placement.traffic.window import Window
 from numakin.process.log import Log
 from numakin.process.memory import give_back, leave_files
-from numakin.process.threads import STALE_AFTER_S, Threads
+from numakin.process.threads import STALE_AFTER_S, Threaded, Threads
 from numakin.wire import local_pb2 as local
 from numakin.wire import report_pb2 as pb
 
@@ -104,7 +104,7 @@ Opener: TypeAlias = Callable[[DutyCycle, Callable[[], float]], LiveWindows]
 """From the share of time that probes are on, and a clock, to what the kernel counts."""
 
 
-class TrafficLoop:
+class TrafficLoop(Threaded):
     """A thread of its own; `received` hands in the node's containers; `view` is the latest for readers."""
 
     def __init__(
@@ -176,10 +176,10 @@ class TrafficLoop:
 
     def start(self) -> None:
         self._planner.start()
-        self._thread.start()
+        super().start()
 
     def stop(self, timeout_s: float = 0.0) -> None:
-        self._thread.stop(timeout_s)
+        super().stop(timeout_s)
         self._planner.stop(timeout_s)
 
     def _watch(self) -> None:

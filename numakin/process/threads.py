@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 STALE_AFTER_S = 60.0
 
@@ -162,14 +162,7 @@ class Threaded:
         return self._thread.alive
 
 
-class Startable(Protocol):
-    """A thread, or what has some."""
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-
-S = TypeVar("S", bound=Startable)
+S = TypeVar("S", bound=Thread | Threaded)
 
 
 def running(part: S) -> S:
