@@ -12,17 +12,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import structlog
 
 from extender.kube.api import ApiError, Unreachable
-from extender.kube.evictions import Answered, EvictionAnswer
+from extender.kube.evictions import Answered
 from extender.kube.objects.grouprows import GroupRow
-from extender.kube.regroup_link import EVICTED, NOT_EVICTED, NOT_REGROUPED, REGROUPED
+from extender.kube.regroup_link import EVICTED, NOT_EVICTED, NOT_REGROUPED, REGROUPED, RegroupLink
 from extender.planning import regroup_steps
-from extender.planning.regroup_steps import Fate, StepSeen, fate
-from extender.planning.regrouping import PlanBasis, Regrouping, RegroupStep
+from extender.planning.regroup_steps import Fate, fate
+from extender.planning.regrouping import PlanBasis, Regrouping
+from extender.promises import Promises
 from extender.state.regroup_record import EvictionStep, RegroupRecord
 from numakin.process.budget import allowed
 from numakin.process.hours import Hours
@@ -54,32 +54,6 @@ QUIET_S = 120.0
 """For so long there is no plan for a group whose plan counts as carried out: its enforcers have reported it by then."""
 
 _log = structlog.get_logger("regroup")
-
-
-class GroupWriter(Protocol):
-    """What writes steps down, evicts their pods and reports them: `RegroupLink`, where there is an API server."""
-
-    @property
-    def leads(self) -> Callable[[], bool]: ...
-    @property
-    def me(self) -> str: ...
-    def write(self, row: GroupRow, record: RegroupRecord) -> None: ...
-    def evict(self, namespace: str, step: EvictionStep) -> EvictionAnswer: ...
-    def tell_of_pod(self, namespace: str, step: EvictionStep, reason: str, text: str) -> None: ...
-    def tell_of_group(self, row: GroupRow, reason: str, text: str) -> None: ...
-
-
-class NewcomersRoom(Protocol):
-    """What holds room for the pod that comes in the place of an evicted one: `Promises`."""
-
-    @property
-    def members(self) -> int: ...
-    def seen(self, step: EvictionStep) -> StepSeen: ...
-    def step(self, planned: RegroupStep, by: str) -> EvictionStep: ...
-    def stands(self, group: str, basis: PlanBasis) -> bool: ...
-    def obstacle(self, group: str, uid: str, origin: str = "") -> str: ...
-    def keep(self, group: str, step: EvictionStep) -> str: ...
-    def withdraw(self, group: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +99,10 @@ class RegroupRounds:
     with what came of a step. clock: seconds, monotonic; wall: since 1970.
     """
 
-    held: NewcomersRoom
+    held: Promises
     plans: Callable[[], Mapping[str, Regrouping]]
     rows: Callable[[], Mapping[str, GroupRow]]
-    link: GroupWriter
+    link: RegroupLink
     terms: RegroupTerms
     count: Callable[[str], None] = lambda _outcome: None
     clock: Callable[[], float] = time.monotonic

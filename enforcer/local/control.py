@@ -12,11 +12,11 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
 from numakin.process.log import Log
+from numakin.process.loop import Loop
 from numakin.wire import local_pb2 as local
 
 MOST_UNSENT = 8 << 20
@@ -31,13 +31,6 @@ PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT, errn
 """Errors over a socket's file that may pass: containers are pinned meanwhile."""
 
 log = Log("hook.control")
-
-
-class Watcher(Protocol):
-    """What the hook's loop offers: calls back when a descriptor can be read."""
-
-    def register(self, fd: int, callback: Callable[[], None]) -> None: ...
-    def unregister(self, fd: int) -> None: ...
 
 
 def framed(message: local.FromHook | local.ToHook) -> bytes:
@@ -88,9 +81,9 @@ class LocalConnection:
 class Control:
     """Accepts readers, hands on what they send, sends to all who observe."""
 
-    def __init__(self, path: Path, watcher: Watcher, received: Callable[[LocalConnection, local.ToHook], None]) -> None:
+    def __init__(self, path: Path, loop: Loop, received: Callable[[LocalConnection, local.ToHook], None]) -> None:
         """OSError when there can be no such socket at all; where there is no room for it now, `keep` tries again."""
-        self._path, self._watcher, self._received = path, watcher, received
+        self._path, self._loop, self._received = path, loop, received
         self._connections: list[LocalConnection] = []
         self._listener: socket.socket | None = None
         self._inode = 0
@@ -129,7 +122,7 @@ class Control:
             raise
         self._close_listener()
         self._listener = listener
-        self._watcher.register(listener.fileno(), partial(self._accept, listener))
+        self._loop.register(listener.fileno(), partial(self._accept, listener))
 
     def _there(self) -> bool:
         try:
@@ -145,7 +138,7 @@ class Control:
 
     def _close_listener(self) -> None:
         if self._listener is not None:
-            self._watcher.unregister(self._listener.fileno())
+            self._loop.unregister(self._listener.fileno())
             self._listener.close()
             self._listener = None
 
@@ -171,7 +164,7 @@ class Control:
     def drop(self, connection: LocalConnection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
-            self._watcher.unregister(connection.sock.fileno())
+            self._loop.unregister(connection.sock.fileno())
             connection.sock.close()
 
     def close(self) -> None:
@@ -191,7 +184,7 @@ class Control:
             sock.setblocking(False)
             connection = LocalConnection(sock)
             self._connections.append(connection)
-            self._watcher.register(sock.fileno(), lambda: self._readable(connection))
+            self._loop.register(sock.fileno(), lambda: self._readable(connection))
 
     def _readable(self, connection: LocalConnection) -> None:
         try:
