@@ -194,7 +194,7 @@ class BindingLedger:
         """What the node's enforcer does not know of its members, or has forgotten. pods: uids of those to check; None:
         all that it has, and also what groups' objects say of them, as for an enforcer that begins anew.
         """
-        view = self._nodes.view(node)
+        view = self._nodes.pods_view(node)
         if view is None:
             return []
         known = (self.rows.get(uid) for uid in (view.index.pods if pods is None else pods))
@@ -205,7 +205,7 @@ class BindingLedger:
 
     def departed(self, node: str) -> list[str]:
         """Members that the node's enforcer still shows and that are no more: it is to be sent their uids now."""
-        view = self._nodes.view(node)
+        view = self._nodes.pods_view(node)
         if view is None or not self.listed:
             return []
         return self._departed.due(node, view.index.reported_members, self.rows, self._clock())
@@ -300,7 +300,7 @@ class BindingLedger:
                 self._given_up(row)
                 self._nodes.give_up(row.uid)
             return None
-        view, bound_before = self._nodes.view(row.node), before is not None and bool(before.node)
+        view, bound_before = self._nodes.pods_view(row.node), before is not None and bool(before.node)
         if row.gang and not bound_before:
             self._nodes.publish(row.gang)
         if not bound_before and not (listed and before is None):
@@ -328,7 +328,7 @@ class BindingLedger:
 
     def _changed_facts(self, row: PodRow, before: PodRow | None) -> Nomination | None:
         """The facts of a member that runs, or is about to, where its enforcer knows others."""
-        view = self._nodes.view(row.node)
+        view = self._nodes.pods_view(row.node)
         if view is None:
             return None
         rows = tellable(row.node, [row]) if before and row.uid not in view.index.pods else unknown(view, [row])
@@ -344,7 +344,7 @@ class BindingLedger:
             want = self._nodes.wanted(row)
         except PlacementError:
             return None
-        view = self._nodes.view(row.node)
+        view = self._nodes.pods_view(row.node)
         if view is not None and row.uid in view.index.pods:
             return None
         opt_ins = self._nodes.from_group(row)

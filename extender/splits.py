@@ -36,7 +36,7 @@ class Splits:
         """
         want, latest = offer.want, offer.at if as_assumed else math.inf
         members = self._nodes.groups.nodes(want.group) if want.group else {}
-        if kin.weights or kin.planned or _members(self._nodes.view(row.node), want, settled=not as_assumed):
+        if kin.weights or kin.planned or _members(self._nodes.pods_view(row.node), want, settled=not as_assumed):
             return ""
         peers = (node for node in offer.names if node in members and node != row.node)
         for node in islice(peers, MOST_PEERS_ASKED):

@@ -236,6 +236,10 @@ class NodeTable:
             self._settle()
         return self._views.get(node)
 
+    def pods_view(self, node: str) -> NodeView | None:
+        """As `view`, for who asks what pods have there alone: what is held for groups may be another by now."""
+        return self._views.get(node)
+
     def states(self, now: float) -> list[NodeState]:
         """Of all nodes."""
         self.show("")

@@ -45,7 +45,8 @@ class ColumnStore:
     def __init__(self) -> None:
         self._slots: dict[str, int] = {}
         self._vacant: list[int] = []
-        self._changed: set[int] = set()
+        self._changed: dict[int, NodeView | None] = {}
+        """Slots whose view may be new, and the one that their numbers are of."""
         self._views: Objects = np.full(64, None)
         self._count = UNKNOWN + 1
         self._received_at = np.full(64, -np.inf)
@@ -97,8 +98,9 @@ class ColumnStore:
 
     def refresh(self) -> None:
         """Works out the numbers of the views that are new."""
-        for changed in self._changed:
-            self._write(changed, self._views[changed])
+        for slot, written in self._changed.items():
+            if (view := self._views[slot]) is not written:
+                self._write(slot, view)
         self._changed.clear()
 
     def candidates(
@@ -229,8 +231,8 @@ class ColumnStore:
         return np.flatnonzero(marked[slots])
 
     def _show(self, slot: int, view: NodeView | None) -> None:
+        self._changed.setdefault(slot, self._views[slot])
         self._views[slot] = view
-        self._changed.add(slot)
 
     def _write(self, slot: int, view: NodeView | None) -> None:
         table = view.table if view is not None else None

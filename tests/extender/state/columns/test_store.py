@@ -67,6 +67,15 @@ def test_candidates_tell_of_each_node_what_it_was_told_last(steps):
         assert numbers(candidates.weighing.cells, at) == ([] if table is None else table.T.tolist())
 
 
+def test_what_was_answered_of_a_node_stays_known_where_it_was_shown_otherwise_for_a_moment():
+    column_store, usual = ColumnStore(), NodeView("a", "s", "1", XEON)
+    column_store.put(usual)
+    before = column_store.candidates(["a"], 0.0).revisions
+    column_store.put(NodeView("a", "s", "1", XEON, registered=False))
+    column_store.put(usual)
+    assert column_store.candidates(["a"], 0.0).revisions == before
+
+
 def test_a_node_that_takes_over_a_slot_is_not_as_old_as_the_one_before():
     column_store = ColumnStore()
     column_store.put(NodeView("gone", "s", "1", XEON))
@@ -98,6 +107,7 @@ def test_the_views_of_few_nodes_keep_no_other_ones():
     kept = column_store.candidates(names[:2], 0.0).views
     for name in names:
         column_store.put(NodeView(name, "s", "2", XEON))
+    column_store.refresh()
     gc.collect()
     assert [view.name for view in kept] == names[:2]
     assert [other() for other in others] == [None] * 7
