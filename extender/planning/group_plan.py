@@ -31,6 +31,9 @@ MOST_BINS = 32
 ROOMY = 1.5
 """How many times the room that the group asks for the machines should have that a plan considers."""
 
+PAYS = 0.005
+"""Share of the group's traffic that a new plan must gain over the old one's slots: nominations by these may be out."""
+
 
 class Vacancy(NamedTuple):
     """So many replicas there in all, those that run there already included."""
@@ -99,7 +102,7 @@ def _best(
         return best
     counts = {name: dict(slots) for name, slots in previous.slots.items()}
     before = [[counts.get(workload.name, {}).get(at, 0) for at in places] for workload in workloads]
-    return kept_or_replaced(climbed(PartitionState.of(problem, before)), best)
+    return kept_or_replaced(climbed(PartitionState.of(problem, before)), best, PAYS)
 
 
 def _bounded(problem: PartitionProblem, places: Sequence[NumaPlace], left: LeftOnNodes) -> PartitionProblem:

@@ -18,9 +18,9 @@ from numakin.placement.plan.problem import Weights, Workload, problem_of
 from numakin.placement.plan.search import ANEW, climbed, solve, solve_briefly
 from numakin.placement.state.occupancy import Occupancy
 
-PAYS = 0.005
-"""Share of all traffic that a new plan must gain over the old one's slots. Little: a vacant slot moves at no cost but
-that of a nomination that may be out already.
+PAYS = 0.001
+"""Share of all traffic that a new plan must gain over the old one's slots. Next to nothing: a vacant slot moves at no
+cost, and what is not gained by one plan adds up with the next one's, since those who come meanwhile stay.
 """
 
 EFFORT = 40
@@ -62,7 +62,7 @@ def make_plan(
     return _as_plan(machine, occupancy, ordered, kept_or_replaced(kept, best, pays))
 
 
-def kept_or_replaced(kept: PartitionState, best: PartitionState, pays: float = PAYS) -> PartitionState:
+def kept_or_replaced(kept: PartitionState, best: PartitionState, pays: float) -> PartitionState:
     """The new plan's state where it gains so much over the one that keeps the old plan's slots, else the latter."""
     return best if best.score() - kept.score() > pays * best.scale else kept
 

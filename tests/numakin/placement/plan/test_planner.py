@@ -108,6 +108,15 @@ class TestStability:
         after = make_plan(SMALL, EMPTY, {}, workloads(), turned, previous=before)
         assert home(after, "cart") == home(after, "web") != home(after, "db") == home(after, "ads")
 
+    def test_a_few_thousandths_of_all_traffic_pay(self):
+        """Members that come meanwhile stay where an old plan has them, so that losses add up."""
+        pairs, crossed = (("ads", "web"), ("cart", "db")), (("ads", "cart"), ("db", "web"))
+        before = make_plan(SMALL, EMPTY, {}, workloads(), dict.fromkeys(pairs, 1.008) | dict.fromkeys(crossed, 1.0))
+        turned = dict.fromkeys(pairs, 1.0) | dict.fromkeys(crossed, 1.008)
+        after = make_plan(SMALL, EMPTY, {}, workloads(), turned, previous=before)
+        assert home(before, "ads") == home(before, "web") != home(before, "cart")
+        assert home(after, "ads") == home(after, "cart") != home(after, "web")
+
     def test_how_much_a_change_must_pay_is_the_caller_s_to_say(self):
         before = make_plan(SMALL, EMPTY, {}, workloads(), SHOP)
         turned = {("cart", "db"): 1.0, ("cart", "web"): 10.0, ("ads", "db"): 10.0}
