@@ -10,7 +10,7 @@ from pathlib import Path
 from enforcer.bypass.changes import RuntimeSnapshot
 from enforcer.bypass.cri_client import CriClient
 from enforcer.bypass.messages import STATES, container_of, sandbox_of
-from enforcer.machine.cgroup_path import path_of_process
+from enforcer.machine.cgroup_path import path_of_container
 from numakin.placement.optin.parsing import opted_in
 from numakin.wire import cri_pb2 as cri
 from numakin.wire import nri_pb2 as nri
@@ -76,15 +76,16 @@ class RuntimePoller:
             return known
         container = container_of(listed, answer)
         if container.pid and not container.linux.cgroups_path:
-            container.linux.cgroups_path = self._cgroup_of(container.pid)
+            container.linux.cgroups_path = self._cgroup_of(container)
         return _Known(container, now)
 
-    def _cgroup_of(self, pid: int) -> str:
+    def _cgroup_of(self, container: nri.Container) -> str:
         """For a runtime that does not report it; empty when the process has ended."""
         try:
-            return path_of_process((self._procfs / f"{pid}/cgroup").read_bytes().decode(errors="replace"))
+            text = (self._procfs / f"{container.pid}/cgroup").read_bytes().decode(errors="replace")
         except OSError:
             return ""
+        return path_of_container(text, container.id)
 
     def _stale(self, known: _Known, now: float) -> bool:
         member = opted_in(self._sandboxes[known.container.pod_sandbox_id].annotations)

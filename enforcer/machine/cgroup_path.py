@@ -60,6 +60,17 @@ def path_of_process(text: str) -> str:
     return paths.get("cpuset") or paths.get(UNIFIED) or ""
 
 
+def path_of_container(text: str, container: str) -> str:
+    """From the text of /proc/PID/cgroup of its process, the path of the container with this id, which may have made
+    cgroups below its own; empty where another process has the pid by now.
+    """
+    path = path_of_process(text)
+    if not container or container not in path:
+        return ""
+    before, _, after = path.partition(container)
+    return f"{before}{container}{after.partition('/')[0]}"
+
+
 def _of_systemd(whole: str, slice_name: str, prefix: str, name: str) -> str:
     if not name:
         raise _bad(whole, "names no unit")

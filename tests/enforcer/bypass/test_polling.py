@@ -1,5 +1,6 @@
 """A look at a runtime, over a real unix socket."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,37 @@ def test_a_runtime_that_is_away_is_told_from_one_that_has_nothing(world: World) 
     world.runtime.stop()
     with pytest.raises(RuntimeAway, match="UNAVAILABLE"):
         world.poller.poll()
+
+
+class WithoutPaths(CriRuntime):
+    """Reports of a container's cgroup its process alone."""
+
+    def ContainerStatus(self, request, context):  # noqa: N802
+        answer = super().ContainerStatus(request, context)
+        answer.info["info"] = json.dumps({"pid": 7})
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "path"),
+    [
+        ("/kubepods/podu/{id}", "/kubepods/podu/{id}"),
+        ("/kubepods.slice/crio-{id}.scope/container", "/kubepods.slice/crio-{id}.scope"),
+        ("/kubepods/podu/{id}/init.scope", "/kubepods/podu/{id}"),
+        ("/system.slice/ssh.service", ""),
+        ("/kubepods/podu/another", ""),
+    ],
+    ids=["its own", "crun's below it", "systemd's below it", "a service has its pid by now", "another container has"],
+)
+def test_by_its_process_a_container_has_its_own_cgroup_and_no_other(tmp_path: Path, cgroup: str, path: str) -> None:
+    with WithoutPaths(tmp_path / "cri.sock", Cgroups(tmp_path, "0-7", "0-1")) as runtime:
+        member = runtime.run(runtime.run_pod("m", GROUP))
+        process = tmp_path / "proc" / "7"
+        process.mkdir(parents=True)
+        (process / "cgroup").write_text(f"0::{cgroup.format(id=member)}\n")
+        with CriClient(f"unix://{tmp_path}/cri.sock") as connection:
+            seen = RuntimePoller(connection, tmp_path / "proc").poll().containers[member]
+        assert seen.linux.cgroups_path == path.format(id=member)
 
 
 def test_what_ended_between_two_calls_is_none(world: World) -> None:

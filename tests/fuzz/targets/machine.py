@@ -73,7 +73,7 @@ def procfs(data: bytes) -> None:
 def cgroup(data: bytes) -> None:
     """A cgroup's path by the runtime's word: never outside of its mount; and a process's own."""
     text = data.decode(errors="replace")
-    cgroup_path.path_of_process(text)
+    cgroup_path.path_of_container(text, "id")
     cgroup_mounts(text)
     try:
         place = cgroup_path.folder_below_mount(text)
