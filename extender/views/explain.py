@@ -130,7 +130,7 @@ def unknown(cluster: Cluster, namespace: str, name: str) -> str:
     else:
         hint = f"; no pod of namespace {namespace} is known that has the annotation group.numakin.io itself"
     if picture.rows:
-        return f"the API server has no pod {namespace}/{name}{hint}"
+        return f"the API server has no pod {namespace}/{name} that has not ended{hint}"
     return f"pod {namespace}/{name} was neither scored nor reported lately{hint}"
 
 

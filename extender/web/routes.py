@@ -12,6 +12,7 @@ from extender.cluster import Cluster
 from extender.state.enforcer_health import EnforcerHealths
 from extender.views.explain import unknown
 from extender.views.locality_history import LocalityHistory
+from extender.views.page.baselines import Comparisons
 from extender.views.page.group import group
 from extender.views.page.machine import node
 from extender.views.page.overview import Overview
@@ -35,7 +36,7 @@ class Web:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.scenes = Scenes(cluster)
-        self.history = LocalityHistory()
+        self.history, self.comparisons = LocalityHistory(), Comparisons()
         self.healths = EnforcerHealths()
         self.overview = Overview(self.scenes, cluster.live, self.healths)
 
@@ -83,7 +84,8 @@ class Web:
 
     def _group(self) -> Response:
         name = request.args.get("group", "")
-        answer = group(self.scenes.current(), name, self.cluster.live, self.history, self.cluster.regroupings)
+        scene, cluster = self.scenes.current(), self.cluster
+        answer = group(scene, name, cluster.live, self.history, self.comparisons, regroupings=cluster.regroupings)
         return _known(answer, f"no pod is in a group {name}: it is NAMESPACE/NAME")
 
     def _node(self) -> Response:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lab.standins.patience import until
-from tests.extender.running import Extender, machine, reservation
+from tests.extender.running import Extender, machine, reservation, whole_report
 from tests.web.site import Site
 
 
@@ -95,6 +95,18 @@ def test_a_pod_that_nothing_has_named_yet_is_told_of_by_its_uid(extender: Extend
     panel = page.get_by_role("complementary")
     expect(panel.get_by_role("heading", name="d3b0-7384")).to_be_focused()
     expect(panel.get_by_label("Where it is")).to_contain_text("n1, NUMA 1")
+
+
+@pytest.mark.parametrize("panel", ["pod=d3b0", "group=default/shop"])
+def test_an_open_panel_does_not_go_on_telling_of_what_is_gone(extender: Extender, page: Page, panel: str) -> None:
+    enforcer = extender.enforcer("n1")
+    enforcer.report(machine(), reservation("d3b0", "1"))
+    page.goto(f"http://{extender.web_address}/#view=map&{panel}")
+    shown = page.get_by_role("complementary")
+    expect(shown.get_by_text("NUMA 1").first).to_be_visible()
+    enforcer.send(report=whole_report(2))
+    expect(shown.get_by_role("alert")).to_contain_text("no ")
+    expect(shown.get_by_text("NUMA 1")).to_have_count(0)
 
 
 def test_escape_closes_it_and_the_focus_is_where_it_was(site: Site, page: Page, pod: dict[str, Any]) -> None:

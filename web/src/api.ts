@@ -1,11 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { request } from "./access";
 
+/** What was asked about is not there, or not any more. */
+class NotThere extends Error {}
+
 /** Relative to the page, which may be behind a proxy's path. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const response = await request(`api/v1/${path}`, { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
   const body = (await response.json()) as T & { error?: string };
-  if (!response.ok) throw new Error(body.error ?? `the extender answered ${response.status}`);
+  if (!response.ok) throw new (response.status === 404 ? NotThere : Error)(body.error ?? `the extender answered ${response.status}`);
   return body;
 }
 
@@ -17,7 +20,7 @@ export interface Answer<T> {
 /** After an answer nothing is asked for so many times as long as it took: some are worked out for seconds. */
 const REST = 3;
 
-/** What a path answers, asked again when there is a newer version and the last answer is here, which stays until then. Nothing is asked without a path. */
+/** What a path answers, asked again when there is a newer version and the last answer is here, which stays until then, unless what it tells of is gone. Nothing is asked without a path. */
 export function useAnswer<T>(path: string | null, version: number): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T> & { path: string | null }>({ path, value: null, error: "" });
   const again = useRef(() => {});
@@ -34,7 +37,8 @@ export function useAnswer<T>(path: string | null, version: number): Answer<T> {
         const value = await get<T>(path, aborted.signal);
         setAnswer({ path, value, error: "" });
       } catch (failed) {
-        if (!aborted.signal.aborted) setAnswer((before) => ({ path, value: before.path === path ? before.value : null, error: (failed as Error).message }));
+        const stays = (before: { path: string | null }) => before.path === path && !(failed instanceof NotThere);
+        if (!aborted.signal.aborted) setAnswer((before) => ({ path, value: stays(before) ? before.value : null, error: (failed as Error).message }));
       }
       if (!aborted.signal.aborted) timer = window.setTimeout(rested, REST * (performance.now() - began));
     };

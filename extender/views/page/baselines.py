@@ -7,15 +7,18 @@ NUMA node with room, or the kernel's load balancing the emptiest one. All are co
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from heapq import heappop, heapreplace
+from threading import Lock
 
 from extender.planning.group_plan import make_plan, roomiest
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
+from extender.views.page.scene import SHARE
 from numakin.placement.model.demand import Demand
 from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload, free_room
 
@@ -27,6 +30,10 @@ Chooser = Callable[[dict[int, int]], int]
 
 MOST_NODES = 200
 """Nodes that are considered, those with members and the roomiest."""
+
+
+MOST_KEPT = 100
+"""Groups whose comparison serves on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,29 @@ def compared(group: PlacedGroup, views: Sequence[NodeView]) -> Compared:
         lowest_first=_mean(group, empty, min),
         spread=_mean(group, empty, lambda rooms: max(rooms, key=lambda numa_node: (rooms[numa_node], -numa_node))),
     )
+
+
+class Comparisons:
+    """The latest of each group, for any number of threads: the longer it took, the longer it serves, so that who reads
+    of a group costs a bounded share of one CPU.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._kept: OrderedDict[str, tuple[float, Compared | None]] = OrderedDict()
+        """Until when it serves."""
+
+    def of(self, group: str, made: Callable[[], Compared | None]) -> Compared | None:
+        with self._lock:
+            began = self._clock()
+            until, found = self._kept.get(group, (began, None))
+            if began >= until:
+                found = made()
+                self._kept[group] = began + (self._clock() - began) / SHARE, found
+                self._kept.move_to_end(group)
+                if len(self._kept) > MOST_KEPT:
+                    self._kept.popitem(last=False)
+            return found
 
 
 Counts = Mapping[str, Mapping[NumaPlace, int]]

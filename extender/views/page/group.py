@@ -14,7 +14,7 @@ from extender.scoring.node_table import NodeState
 from extender.state.node_view import NodeView
 from extender.views.locality_history import LocalityHistory
 from extender.views.page import Row
-from extender.views.page.baselines import MOST_NODES, Compared, PlacedGroup, compared, free_milli
+from extender.views.page.baselines import MOST_NODES, Compared, Comparisons, PlacedGroup, compared, free_milli
 from extender.views.page.scene import Line, Reach, Scene
 from extender.views.page.shares import group_share, inside, shares
 from extender.views.readout import IsLive
@@ -30,7 +30,13 @@ MOST_COMPARED = 600
 
 
 def group(
-    scene: Scene, name: str, live: IsLive, history: LocalityHistory, regroupings: Regroupings = NOT_SEARCHED
+    scene: Scene,
+    name: str,
+    live: IsLive,
+    history: LocalityHistory,
+    comparisons: Comparisons,
+    *,
+    regroupings: Regroupings = NOT_SEARCHED,
 ) -> Row | None:
     """None when no pod is in it. by: what shares are of, traffic or pairs of members. regroup: where it is cut over
     nodes, what would bring more of it together.
@@ -41,7 +47,7 @@ def group(
     uids = sorted({member.reservation.pod for member in members}, key=scene.name)
     lines = {line.pods: line for uid in uids for line in scene.lines_of.get(uid, ())}
     own = inside(uids, scene)
-    comparison = _compared(uids, scene, live)
+    comparison = comparisons.of(name, lambda: _compared(uids, scene, live))
     return {
         "group": name,
         "reasons": _reasons(uids, scene),

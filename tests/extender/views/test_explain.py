@@ -116,8 +116,11 @@ def test_one_that_has_not_opted_in_is_said_to_be_left_alone(cluster: Cluster):
 
 def test_of_one_that_is_not_there_those_are_named_that_could_be_meant(cluster: Cluster):
     listed(cluster, pod("cart-1"), pod("web-1"))
-    assert unknown(cluster, "default", "cart-2") == "the API server has no pod default/cart-2; known are cart-1"
-    assert unknown(cluster, "bank", "cart-1") == "the API server has no pod bank/cart-1"
+    assert (
+        unknown(cluster, "default", "cart-2")
+        == "the API server has no pod default/cart-2 that has not ended; known are cart-1"
+    )
+    assert unknown(cluster, "bank", "cart-1") == "the API server has no pod bank/cart-1 that has not ended"
 
 
 def test_only_pods_of_its_own_namespace_are_named(cluster: Cluster) -> None:

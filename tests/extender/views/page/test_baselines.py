@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from extender.state.node_view import NodeView
-from extender.views.page.baselines import Compared, PlacedGroup, compared
+from extender.views.page.baselines import MOST_KEPT, Compared, Comparisons, PlacedGroup, compared
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
 from numakin.placement.model.topology import Machine
 from numakin.placement.state.occupancy import Occupancy, Reservation
+from tests.clock import Clock
 from tests.extender.running import GIB, machine
 
 CPU = 1000
@@ -68,6 +69,43 @@ def test_who_fits_nowhere_is_local_to_nobody() -> None:
 
 def test_without_nodes_there_is_nothing_to_compare_with() -> None:
     assert compared(_group({"web": 2}, {("web", "web"): 1.0}), []) == Compared(0.0, 0.0, 0.0)
+
+
+class Slow:
+    """A comparison that takes 2 s, and gives the time at which it was begun."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(0.0)
+        self.comparisons = Comparisons(self.clock)
+
+    def asked(self, group: str, at: float) -> float:
+        self.clock.now = at
+        found = self.comparisons.of(group, self._made)
+        assert found is not None
+        return found.best
+
+    def _made(self) -> Compared:
+        began = self.clock.now
+        self.clock.now += 2.0
+        return Compared(began, 0.0, 0.0)
+
+
+def test_readers_of_a_group_that_is_slow_to_compare_cost_a_tenth_of_a_cpu_however_often_it_changes() -> None:
+    slow = Slow()
+    assert [slow.asked("shop", at) for at in (0.0, 3.0, 19.0, 20.0, 21.0, 39.0, 40.0)] == [0, 0, 0, 20, 20, 20, 40]
+
+
+def test_another_group_is_compared_when_it_is_asked_for() -> None:
+    slow = Slow()
+    assert [slow.asked(group, at) for group, at in (("shop", 0.0), ("bank", 5.0), ("shop", 8.0))] == [0, 5, 0]
+
+
+def test_of_the_groups_that_were_asked_for_the_last_are_kept() -> None:
+    slow = Slow()
+    for at in range(MOST_KEPT + 1):
+        slow.asked(f"group-{at}", at / 100)
+    assert slow.asked(f"group-{MOST_KEPT}", 3.0) < 3.0
+    assert slow.asked("group-0", 3.0) == 3.0
 
 
 def _group(replicas: dict[str, int], weights: dict[tuple[str, str], float], cpu: int = CPU) -> PlacedGroup:
