@@ -26,6 +26,9 @@ PATIENCE_S = 1200.0
 
 UNITS = (".scope", ".slice")
 
+OPERATED = 3
+"""Containers whose units are given a property, each by a call of systemctl, which takes emulation a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class InScopes:
@@ -71,9 +74,9 @@ class InScopes:
         yield {"after": f"{mode}: systemctl", "where": self.where()}
 
     def _of_an_operator(self) -> Iterator[Sequence[str]]:
-        """What makes systemd look at its units' cgroups again: a container's own and its pod's."""
+        """What makes systemd look at its units' cgroups again: all of them, and a container's own and its pod's."""
         yield ("daemon-reload",)
-        for _, pid in self.running():
+        for _, pid in self.running()[:OPERATED]:
             folder = kernel.cgroup(pid, "cpuset")
             units = [above.name for above in (folder, *folder.parents) if above.suffix in UNITS]
             for unit in units[:2]:
