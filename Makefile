@@ -8,7 +8,7 @@ READY := $(VENV)/ready
 DEMO := $(VENV)/ready-demo
 SOURCES := numakin enforcer extender lab tools benchmarks tests
 
-.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm check format proto simulate bench bench-quick quality reference docs lock audit images release sbom programs page clean
+.PHONY: help setup demo cluster test test-all soak fuzz kubernetes kustomize helm runtimes emulated check format proto simulate bench bench-quick quality reference docs lock audit images release sbom programs page clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,10 +54,10 @@ SIDE_BY_SIDE := --numprocesses=$(WORKERS) --dist=loadscope --no-loadscope-reorde
 # A quarter of hypothesis' examples, others in each run (tests/examples.py).
 SAMPLE := --hypothesis-profile=fewer
 
-test: $(READY) $(if $(ARGS),,kubernetes kustomize helm)  ## the tests but those that take longest: 9 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
+test: $(READY) $(if $(ARGS),,kubernetes kustomize helm runtimes)  ## the tests but those that take longest: 9 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) $(SAMPLE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
-test-all: $(READY) kubernetes kustomize helm  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 42 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
+test-all: $(READY) kubernetes kustomize helm emulated  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 42 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
 	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
@@ -75,6 +75,12 @@ kustomize:  # 6 MB in ~/.cache/numakin, where the machine has none that renders 
 
 helm: $(READY)  # 40 MB in ~/.cache/numakin, where the machine has none
 	@$(PYTHON) tools/setup/helm >/dev/null || echo "helm: the tests of the chart by Helm itself will be skipped" >&2
+
+runtimes: $(READY)  # Debian root folders of container runtimes, 250 MB each in ~/.cache/numakin
+	@$(PYTHON) -m tests.e2e.lab.built
+
+emulated: $(READY)  # those, and the emulated machine: two minutes, once, and 1.2 GB
+	@$(PYTHON) -m tests.e2e.lab.built emulated
 
 check: $(READY)  ## lint, format, types, the layers' contracts, generated code, no link out of the tree
 	@$(VENV)/bin/ruff check $(SOURCES)

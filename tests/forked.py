@@ -74,9 +74,10 @@ class Forked:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Nothing to one that has ended."""
+        """Nothing to one that has ended, also where that is not told yet."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

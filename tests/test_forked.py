@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 from pathlib import Path
 
 from lab.standins.extender import ExtenderProcess
@@ -35,6 +36,17 @@ def test_each_has_its_own_log_and_ends_by_a_signal(tmp_path: Path) -> None:
     one.kill()
     assert process.returncode == -signal.SIGKILL
     assert other.end() == 0
+
+
+def test_a_signal_to_one_that_has_ended_and_of_which_that_is_not_told_yet_does_nothing() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    no_process = int(Path("/proc/sys/kernel/pid_max").read_text())
+    with theirs:
+        theirs.send(str(no_process).encode())
+        process = forked.Forked(ours)
+        process.kill()
+        theirs.send(b"-9")
+    assert process.wait(PATIENCE_S) == -signal.SIGKILL
 
 
 def test_it_leads_a_process_group_and_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from numakin.wire import cri_pb2 as cri
-from tests.e2e.lab import kernel
+from tests.e2e.lab import built, kernel, place
 from tests.e2e.lab.runtime import RealRuntime
+from tests.e2e.lab.runtimes import installations
+
+
+def test_what_can_not_be_built_before_tests_is_said_and_no_reason_not_to_run_them(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", built.__name__, "emulated"]
+    environment = {**os.environ, "PATH": str(tmp_path), "NUMAKIN_CACHE": str(tmp_path)}
+    done = subprocess.run(command, cwd=place.REPOSITORY, env=environment, capture_output=True, text=True, check=True)
+    told = [line.split(": needs ")[0] for line in done.stderr.splitlines()]
+    assert told == [*(each.name for each in installations()), "the emulated machine"]
 
 
 @pytest.mark.runtime
