@@ -5,15 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
 
 WORKERS = 8
 """Pods that are started at the same time."""
+
+MOUNT_S = 0.3
+"""From a pod's coming to its first container: a real kubelet looks so often whether a pod's volumes are mounted
+(podAttachAndMountRetryInterval), and then makes its sandbox. By that time a nomination is there.
+"""
 
 WATCH_S = 60
 RETRY_S = 0.2
@@ -42,14 +49,20 @@ class Kubelets:
         self._ended: set[str] = set()
         self._addresses = itertools.count(1)
         self._pool = ThreadPoolExecutor(WORKERS, "kubelet")
+        self._mounting: SimpleQueue[tuple[float, dict[str, Any]]] = SimpleQueue()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="kubelets", daemon=True)
+        self._follower = threading.Thread(target=self._follow, name="kubelets", daemon=True)
+        self._starter = threading.Thread(target=self._start_mounted, name="kubelets' volumes", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        self._follower.start()
+        self._starter.start()
 
     def stop(self) -> None:
         self._stopping.set()
+        self._mounting.put((0.0, {}))
+        if self._starter.is_alive():
+            self._starter.join()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def phases(self, namespace: str) -> list[str]:
@@ -102,7 +115,17 @@ class Kubelets:
                 self._pool.submit(self._carefully, _name(pod), self._end, pod)
         elif uid not in self._running:
             self._running[uid] = node
-            self._pool.submit(self._carefully, _name(pod), self._run, pod)
+            self._mounting.put((time.monotonic() + MOUNT_S, pod))
+
+    def _start_mounted(self) -> None:
+        """Until all is stopped: each pod when it is due, but those that have ended meanwhile."""
+        while True:
+            due, pod = self._mounting.get()
+            if self._stopping.wait(max(0.0, due - time.monotonic())):
+                return
+            uid = pod["metadata"]["uid"]
+            if uid in self._running and uid not in self._ended:
+                self._pool.submit(self._carefully, _name(pod), self._run, pod)
 
     def _gone(self, uid: str) -> None:
         """Its object is no more, as after a deletion by force."""
