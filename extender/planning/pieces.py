@@ -14,10 +14,10 @@ from extender.planning.allowed import AllowedNodes
 from extender.state.admission import NodeSet
 from extender.state.pod_terms import HOST, PodKind
 
-Amounts = tuple[float, float, float]
+Quantities = tuple[float, float, float]
 """Millicores, bytes, and how many pods."""
 
-NOTHING: Amounts = (0, 0, 0)
+NOTHING: Quantities = (0, 0, 0)
 
 MOST_CELLS = 32
 """Zones, racks or the like that a group is planned in: each pod is tried in one after the other, some 0.05 ms each."""
@@ -74,7 +74,7 @@ class Placeable(NamedTuple):
     """
 
     kind: PodKind
-    asks: Amounts
+    asks: Quantities
     where: NodeSet
     before: str = ""
 
@@ -87,12 +87,12 @@ class Cell:
 
     nodes: frozenset[str]
     there: int = 0
-    taken: Amounts = NOTHING
+    taken: Quantities = NOTHING
     uids: list[str] = field(default_factory=list)
 
 
 def into_cells(
-    pods: Mapping[str, Placeable], cells: Sequence[Cell], allowed: AllowedNodes, free: Mapping[str, Amounts]
+    pods: Mapping[str, Placeable], cells: Sequence[Cell], allowed: AllowedNodes, free: Mapping[str, Quantities]
 ) -> None:
     """One pod after the other, as kube-scheduler takes them: where it may go by then, has room, and most of the group
     is; of those alike where the rest has room too, where it was planned before, and then where most CPU is free. free:
@@ -110,15 +110,15 @@ def into_cells(
                 break
 
 
-def _sum(one: Amounts, other: Amounts) -> Amounts:
+def _sum(one: Quantities, other: Quantities) -> Quantities:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def _less(one: Amounts, other: Amounts) -> Amounts:
+def _less(one: Quantities, other: Quantities) -> Quantities:
     return one[0] - other[0], one[1] - other[1], one[2] - other[2]
 
 
-def _roomiest(cells: Sequence[Cell], free: Mapping[str, Amounts]) -> list[Cell]:
+def _roomiest(cells: Sequence[Cell], free: Mapping[str, Quantities]) -> list[Cell]:
     """Those where the group is, and then those with most CPU."""
     if len(cells) <= MOST_CELLS:
         return [*cells]
@@ -127,12 +127,12 @@ def _roomiest(cells: Sequence[Cell], free: Mapping[str, Amounts]) -> list[Cell]:
 
 
 class _Rooms:
-    def __init__(self, cells: Sequence[Cell], free: Mapping[str, Amounts]) -> None:
+    def __init__(self, cells: Sequence[Cell], free: Mapping[str, Quantities]) -> None:
         self._sorted = {id(cell): sorted(cell.nodes & free.keys()) for cell in cells}
         self._free = free
-        self._cells, self._known = cells, dict[tuple[int, NodeSet], tuple[list[str], Amounts]]()
+        self._cells, self._known = cells, dict[tuple[int, NodeSet], tuple[list[str], Quantities]]()
 
-    def ranked(self, pod: Placeable, rest: Amounts) -> list[tuple[Cell, str]]:
+    def ranked(self, pod: Placeable, rest: Quantities) -> list[tuple[Cell, str]]:
         """Where it may go by what it says of nodes, the best first, each with such a node. rest: what it asks for, and
         those after it.
         """
@@ -145,7 +145,7 @@ class _Rooms:
                 found.append(((fit, cell.there, all_fit, pod.before in cell.nodes, left[0]), cell, nodes[0]))
         return [row[1:] for row in sorted(found, key=lambda row: row[0], reverse=True)]
 
-    def _of(self, cell: Cell, where: NodeSet) -> tuple[list[str], Amounts]:
+    def _of(self, cell: Cell, where: NodeSet) -> tuple[list[str], Quantities]:
         """The cell's nodes that are among these, and what is free there."""
         found = self._known.get((id(cell), where))
         if found is None:

@@ -16,7 +16,7 @@ from extender.planning.coming import NONE, Coming, Pod
 from extender.planning.group_packing import Pulls
 from extender.planning.group_planner import Plans
 from extender.planning.packing import pack
-from extender.planning.pieces import NOTHING, Amounts, Cell, Piece, Placeable, in_turn, into_cells, pieces
+from extender.planning.pieces import NOTHING, Cell, Piece, Placeable, Quantities, in_turn, into_cells, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.renewals import Renewal, renewal_of
 from extender.scoring.waiting_members import WaitingPod, waiting_pod
@@ -279,14 +279,14 @@ class WaitingGroups:
             if pod.group in by_group:
                 by_group[pod.group].append((uid, pod))
         comings = {group: self._coming(group, pods) for group, pods in by_group.items()}
-        taken: dict[frozenset[str], Amounts] = {}
+        taken: dict[frozenset[str], Quantities] = {}
         return {
             group: [*self._pieces(coming, taken)] if group in self.kinds else [coming]
             for group, coming in comings.items()
             if coming is not None
         }
 
-    def _pieces(self, coming: Coming, taken: dict[frozenset[str], Amounts]) -> Iterator[Coming]:
+    def _pieces(self, coming: Coming, taken: dict[frozenset[str], Quantities]) -> Iterator[Coming]:
         """Each on nodes of its own. What is not created yet is not planned beside them. taken: of what is free on nodes
         that are alike, by other groups.
         """
@@ -298,7 +298,7 @@ class WaitingGroups:
         """As kube-scheduler takes them."""
         return sorted(pods, key=lambda pod: -self.pods[pod.uid].priority)
 
-    def _in_cells(self, coming: Coming, taken: dict[frozenset[str], Amounts]) -> Iterator[Coming]:
+    def _in_cells(self, coming: Coming, taken: dict[frozenset[str], Quantities]) -> Iterator[Coming]:
         """By the zones, or whatever else they are kept apart by beside hosts; the last may go nowhere."""
         there, pods = self.kinds[coming.group], {pod.uid: pod for pod in coming.pods}
         said = {self.pods[uid].kind for uid in pods} | {kind for kinds in there.values() for kind in kinds}
@@ -356,7 +356,7 @@ class WaitingGroups:
             )
 
     @cached_property
-    def _free(self) -> dict[str, Amounts]:
+    def _free(self) -> dict[str, Quantities]:
         """By node; nothing where no more pods may go."""
         assert self.room is not None
         free = self.room.of_nodes.clip(0)

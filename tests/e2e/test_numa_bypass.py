@@ -52,9 +52,9 @@ def test_a_group_shares_a_numa_node_and_another_group_has_the_other(observed: Ob
 @pytest.mark.parametrize("pod", MEMBERS)
 def test_memory_that_was_touched_before_the_pin_has_moved_along(observed: Observed, pod: str) -> None:
     seen = observed.pinned[pod]
-    pages = {node: size for node, size in seen["numa_stat"].items() if size}
-    assert set(pages) == {seen["cgroup"]["mems"]}
-    assert pages[seen["cgroup"]["mems"]] >= bypass.TOUCHED
+    pages = dict(seen["numa_stat"])
+    assert pages.pop(seen["cgroup"]["mems"]) >= bypass.TOUCHED
+    assert sum(pages.values()) <= bypass.STRAY
 
 
 def test_a_pod_that_has_not_opted_in_is_never_touched(observed: Observed) -> None:

@@ -24,6 +24,9 @@ from tests.e2e.lab.enforcer import ForkedEnforcer
 TOUCHED, LIMIT = 16 << 20, 64 << 20
 # dd fills its buffer and then waits for ever: sleep does not read.
 COMMAND = ("/bin/busybox", "sh", "-c", f"dd if=/dev/zero bs={TOUCHED} 2>/dev/null | sleep 2147483647")
+STRAY = 16 * 4096
+"""Bytes, at most, that a container has elsewhere once its pages have moved: a page or two stay behind now and then."""
+
 GROUPS = {"cart": "shop", "checkout": "shop", "ledger": "bank", "plain": ""}
 
 
@@ -47,9 +50,10 @@ def seen(pod: str, pid: int) -> dict[str, Any]:
 
 
 def moved(pid: int) -> bool:
-    """Whether all its pages are where it is bound to. The kernel's figures follow a move some seconds later."""
+    """Whether its pages are where it is bound to. The kernel's figures follow a move some seconds later."""
     pages = kernel.anonymous_memory(pid)
-    return [str(node) for node, size in pages.items() if size] == [kernel.cpuset(pid).mems]
+    there = pages[int(kernel.cpuset(pid).mems)]
+    return there >= TOUCHED and pages.total() - there <= STRAY
 
 
 def main() -> None:
