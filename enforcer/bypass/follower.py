@@ -29,8 +29,7 @@ POLL_S = 0.25
 RELIST_S = 10.0
 
 FIRST_POLLS = 40
-"""So often, over ten seconds, a runtime is asked for what it lists and can't describe, before it is followed without.
-"""
+"""Times, over ten seconds, that a runtime is asked for what it lists and can't describe; then it is followed anyway."""
 
 
 class Follower(Threaded):

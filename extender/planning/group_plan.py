@@ -187,8 +187,8 @@ def roomiest(
 ) -> list[NodeView]:
     """The machines to consider: those where members are, the most first, then those near them, else those of the
     nearest domain that holds all where no machine does, and of these those with the largest room on one NUMA node,
-    until together they have ROOMY times the need. here: members by node. need: millicores. left:
-    as for `make_plan`.
+    until together they have ROOMY times the need. here: members by node. need: millicores. left: as for
+    `make_plan`.
     """
     free = {view.name: _free(view, kept, left.get(view.name, NOT_SAID)) for view in views}
     most = max(here, key=lambda name: (here[name], name), default="")

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.hardware.live import LiveReader
@@ -25,6 +26,9 @@ from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
 from numakin.process.log import Log
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 logger = Log("hook.node")
 
@@ -44,21 +48,21 @@ def read_node(config: Config) -> NodeFacts:
         logger.warning(
             "policy option shared-pool=all: containers that have NOT opted in are moved off exclusive CPUs too"
         )
-    live = LiveReader(machine, sysfs, procfs)
+    live, tree = LiveReader(machine, sysfs, procfs), CgroupTree.discover(procfs)
     return NodeFacts(
         machine=machine,
         reserved=reserved,
-        cpuset_now=_cpuset_reader(procfs),
-        widest_cpuset=_widest_reader(procfs),
+        cpuset_now=_careful(partial(_cpuset, tree), "a cgroup can't be read", None),
+        widest_cpuset=_careful(tree.widest_cpuset, "a cgroup can't be read", None),
         memory_policy=partial(policy_of, procfs),
-        memory_now=_memory_reader(procfs),
-        limited=_limit_reader(procfs),
-        pod_cgroup=_pod_looker(procfs),
+        memory_now=_careful(tree.memory_by_numa_node, "a container's memory can't be read", None),
+        limited=_careful(tree.pod_limits_memory, "a pod's memory limit can't be read", None),
+        pod_cgroup=_careful(tree.has_pod, "a pod's cgroup can't be looked at", otherwise=True),
         free_memory=live.free_memory,
         load=live.load,
         busy_cpus=lambda: live.busy_cpus,
-        cpu_seconds=_cpu_clock(procfs),
-        cpu_waited=_cpu_pressure(procfs),
+        cpu_seconds=_careful(tree.cpu_seconds, "a container's CPU time can't be read", None),
+        cpu_waited=_careful(tree.cpu_waited, "a container's CPU pressure can't be read", None),
         device_node=partial(numa_node_of, sysfs, proc_root=procfs),
         rules=rules,
         in_vm=_vm_runtimes(config),
@@ -128,93 +132,19 @@ def _vm_runtimes(config: Config) -> Callable[[str], bool]:
     return lru_cache(maxsize=64)(lambda handler: any(pattern.fullmatch(handler) for pattern in patterns if handler))
 
 
-def _cpuset_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:
-    tree = CgroupTree.discover(procfs)
+def _cpuset(tree: CgroupTree, cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
+    cpuset = tree.cpuset(cgroups_path)
+    return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
 
-    def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
+
+def _careful(read: Callable[Concatenate[str, P], T], failed: str, otherwise: T) -> Callable[Concatenate[str, P], T]:
+    """Reads of a cgroup, by its path; where it can't be read, logs `failed` and returns `otherwise`."""
+
+    def careful(cgroups_path: str, /, *more: P.args, **named: P.kwargs) -> T:
         try:
-            cpuset = tree.cpuset(cgroups_path)
+            return read(cgroups_path, *more, **named)
         except (OSError, MachineError) as error:
-            logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
-            return None
-        return (cpuset.cpus, cpuset.mems) if cpuset is not None else None
+            logger.warning(failed, cgroup=cgroups_path, error=error)
+            return otherwise
 
-    return read
-
-
-def _widest_reader(procfs: Path) -> Callable[[str], tuple[CpuSet, NumaSet] | None]:
-    tree = CgroupTree.discover(procfs)
-
-    def read(cgroups_path: str) -> tuple[CpuSet, NumaSet] | None:
-        try:
-            return tree.widest_cpuset(cgroups_path)
-        except (OSError, MachineError) as error:
-            logger.warning("a cgroup can't be read", cgroup=cgroups_path, error=error)
-            return None
-
-    return read
-
-
-def _memory_reader(procfs: Path) -> Callable[[str], Mapping[int, int] | None]:
-    tree = CgroupTree.discover(procfs)
-
-    def read(cgroups_path: str) -> Mapping[int, int] | None:
-        try:
-            return tree.memory_by_numa_node(cgroups_path)
-        except (OSError, MachineError) as error:
-            logger.warning("a container's memory can't be read", cgroup=cgroups_path, error=error)
-            return None
-
-    return read
-
-
-def _limit_reader(procfs: Path) -> Callable[[str, str], bool | None]:
-    tree = CgroupTree.discover(procfs)
-
-    def read(cgroups_path: str, pod: str) -> bool | None:
-        try:
-            return tree.pod_limits_memory(cgroups_path, pod)
-        except (OSError, MachineError) as error:
-            logger.warning("a pod's memory limit can't be read", cgroup=cgroups_path, error=error)
-            return None
-
-    return read
-
-
-def _cpu_clock(procfs: Path) -> Callable[[str], float | None]:
-    tree = CgroupTree.discover(procfs)
-
-    def read(cgroups_path: str) -> float | None:
-        try:
-            return tree.cpu_seconds(cgroups_path)
-        except (OSError, MachineError) as error:
-            logger.warning("a container's CPU time can't be read", cgroup=cgroups_path, error=error)
-            return None
-
-    return read
-
-
-def _cpu_pressure(procfs: Path) -> Callable[[str], float | None]:
-    tree = CgroupTree.discover(procfs)
-
-    def read(cgroups_path: str) -> float | None:
-        try:
-            return tree.cpu_waited(cgroups_path)
-        except (OSError, MachineError) as error:
-            logger.warning("a container's CPU pressure can't be read", cgroup=cgroups_path, error=error)
-            return None
-
-    return read
-
-
-def _pod_looker(procfs: Path) -> Callable[[str, str], bool]:
-    tree = CgroupTree.discover(procfs)
-
-    def exists(cgroups_path: str, pod: str) -> bool:
-        try:
-            return tree.has_pod(cgroups_path, pod)
-        except (OSError, MachineError) as error:
-            logger.warning("a pod's cgroup can't be looked at", cgroup=cgroups_path, error=error)
-            return True
-
-    return exists
+    return careful

@@ -31,7 +31,6 @@ Chooser = Callable[[dict[int, int]], int]
 MOST_NODES = 200
 """Nodes that are considered, those with members and the roomiest."""
 
-
 MOST_KEPT = 100
 """Groups whose comparison serves on."""
 

@@ -57,13 +57,13 @@ def run(given: argparse.Namespace, session: Session) -> int:
 
 def told(rounds: Collection[Round], cut_short: str, given: argparse.Namespace, about: dict[str, Any]) -> int:
     """Prints what may be concluded of the rounds in which no pod was disturbed; CommandError where there is none."""
-    calm, left_out = ([runs for runs in rounds if _disturbed(runs) is which] for which in (False, True))
+    calm = [runs for runs in rounds if not _disturbed(runs)]
     if not calm:
         raise CommandError("pods restarted or were replaced under the load in each round: see kubectl describe pod")
     outcome = result(calm, templates.DESIGN, cut_short)
-    also = {"left_out": [{name: asdict(run) for name, run in runs.items()} for runs in left_out]}
+    left_out = [{name: asdict(run) for name, run in runs.items()} for runs in rounds if _disturbed(runs)]
     show(
-        presentation.as_json(outcome, about | also),
+        presentation.as_json(outcome, about | {"left_out": left_out}),
         "json" if given.json else given.output,
         lambda: [
             presentation.table(outcome, millis=bool(given.reads)),
