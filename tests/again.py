@@ -80,10 +80,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def main(status: int) -> int:
-    """The status of the run, or that of the second one where some tests failed."""
-    if status != pytest.ExitCode.TESTS_FAILED:
+    """The status of the run, or that of the second one where some tests failed: what else fails a run, as a file that
+    the process which leads it left open, is of no test.
+    """
+    failed = sorted(_read(FAILED)) if status == pytest.ExitCode.TESTS_FAILED else []
+    if not failed:
         return status
-    failed = sorted(_read(FAILED))
     files = {name.partition("::")[0] for name in failed}
     if len(files) > MOST:
         print(f"{len(failed)} tests of {len(files)} files failed: those of more than {MOST} are not run once more")

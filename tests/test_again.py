@@ -127,6 +127,12 @@ def test_a_run_that_did_not_come_to_the_tests_keeps_its_status(tmp_path: Path, t
     assert result.returncode == 2
 
 
+def test_a_run_that_failed_though_no_test_did_is_not_repeated_and_keeps_its_status(tmp_path: Path) -> None:
+    result = run(tmp_path, "def test_good(pytestconfig):\n    pytestconfig.add_cleanup(lambda: 1 / 0)\n")
+    assert result.returncode == 1
+    assert result.stdout.count("1 passed") == 1
+
+
 def test_one_thing_that_many_tests_share_is_one_cause(tmp_path: Path) -> None:
     shared = DISTURBED.replace("def test_disturbed", "import pytest\n\n@pytest.fixture(scope='module')\ndef shared")
     result = run(tmp_path, shared + "".join(f"def test_{number}(shared):\n    pass\n" for number in range(MOST + 1)))
