@@ -100,6 +100,20 @@ def test_another_group_is_compared_when_it_is_asked_for() -> None:
     assert [slow.asked(group, at) for group, at in (("shop", 0.0), ("bank", 5.0), ("shop", 8.0))] == [0, 5, 0]
 
 
+def test_while_a_slow_one_is_made_nobody_waits_for_it() -> None:
+    """A panel asks again each few seconds, and has it then."""
+    comparisons, ours, theirs = Comparisons(Clock(0.0)), Compared(1.0, 0.0, 0.0), Compared(0.5, 0.0, 0.0)
+    meanwhile = list[Compared | None]()
+
+    def made() -> Compared:
+        meanwhile.extend((comparisons.of("small", lambda: theirs), comparisons.of("large", lambda: theirs)))
+        return ours
+
+    assert comparisons.of("large", made) == ours
+    assert meanwhile == [None, None]
+    assert comparisons.of("small", lambda: theirs) == theirs
+
+
 def test_of_the_groups_that_were_asked_for_the_last_are_kept() -> None:
     slow = Slow()
     for at in range(MOST_KEPT + 1):
