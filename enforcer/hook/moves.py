@@ -41,7 +41,7 @@ class MoveExecutor:
     def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.monotonic) -> None:
         self._ledger, self._clock = ledger, clock
         self._stopped = float("-inf")
-        self._offer = local.Moves()
+        self._offer, self._offer_ends = local.Moves(), float("-inf")
         self._declined = local.Moves()
         self._unsent: dict[str, nri.ContainerUpdate] = {}
         self.planned = PlannedMoves(ledger)
@@ -53,8 +53,10 @@ class MoveExecutor:
         return taken
 
     def later(self, offer: local.Moves) -> None:
-        """The next answer that may carry moves takes these along; they replace those that still wait."""
-        self._offer = offer
+        """The next answer that may carry moves takes these along, while they hold: what they rest on is old where the
+        observer has no newer ones. They replace those that still wait.
+        """
+        self._offer, self._offer_ends = offer, self._clock() + offer.holds_s
 
     def plan(self, offer: local.Moves) -> None:
         """Judges the steps as `make` does, each as if those before it had been made, and tells those that hold. None
@@ -153,7 +155,7 @@ class MoveExecutor:
         """but: a reservation whose steps go on waiting."""
         offer, self._offer = self._offer, local.Moves()
         updates: list[nri.ContainerUpdate] = []
-        for step in offer.steps:
+        for step in offer.steps if self._clock() < self._offer_ends else ():
             if any(way.reservation == but for way in step.ways):
                 self._offer.MergeFrom(
                     local.Moves(generation=offer.generation, traffic=offer.traffic, pays=offer.pays, steps=[step])

@@ -300,7 +300,7 @@ class Devices(_message.Message):
     def __init__(self, rows: _Optional[_Iterable[_Union[Devices.Row, _Mapping]]] = ..., free: _Optional[_Iterable[_Union[_report_pb2.FreeDevices, _Mapping]]] = ...) -> None: ...
 
 class Moves(_message.Message):
-    __slots__ = ("steps", "generation", "traffic", "pays", "plan", "proofs")
+    __slots__ = ("steps", "generation", "traffic", "pays", "plan", "proofs", "holds_s")
     class Step(_message.Message):
         __slots__ = ("ways", "gain", "whole")
         WAYS_FIELD_NUMBER: _ClassVar[int]
@@ -344,13 +344,15 @@ class Moves(_message.Message):
     PAYS_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     PROOFS_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_S_FIELD_NUMBER: _ClassVar[int]
     steps: _containers.RepeatedCompositeFieldContainer[Moves.Step]
     generation: int
     traffic: float
     pays: float
     plan: bool
     proofs: _containers.RepeatedCompositeFieldContainer[Moves.Proof]
-    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ..., plan: _Optional[bool] = ..., proofs: _Optional[_Iterable[_Union[Moves.Proof, _Mapping]]] = ...) -> None: ...
+    holds_s: float
+    def __init__(self, steps: _Optional[_Iterable[_Union[Moves.Step, _Mapping]]] = ..., generation: _Optional[int] = ..., traffic: _Optional[float] = ..., pays: _Optional[float] = ..., plan: _Optional[bool] = ..., proofs: _Optional[_Iterable[_Union[Moves.Proof, _Mapping]]] = ..., holds_s: _Optional[float] = ...) -> None: ...
 
 class Status(_message.Message):
     __slots__ = ("json",)

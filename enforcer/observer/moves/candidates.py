@@ -36,7 +36,7 @@ SEARCH = 20_000
 
 
 SAVED = 6
-"""Windows for which unused moves are saved, so that several members can go together."""
+"""Windows for which moves that were not made are saved, so that several members can go together."""
 
 
 class MoveBudget(NamedTuple):
@@ -48,7 +48,7 @@ class MoveBudget(NamedTuple):
 
 class Allowance:
     """So many single moves a window, as `budget.allowed` has them; those that were not made lately are saved for steps
-    that move several.
+    that move several. What is offered and not made uses nothing: it is offered again until it is made.
     """
 
     def __init__(self, a_window: int) -> None:
@@ -58,10 +58,12 @@ class Allowance:
         """To be asked once a window. members: that run here."""
         a_window = allowed(self._a_window, members)
         self._left = min(SAVED * a_window, self._left + a_window)
-        return MoveBudget(min(self._left, a_window), self._left)
+        left = max(0, self._left)
+        return MoveBudget(min(left, a_window), left)
 
-    def used(self, offer: local.Moves) -> None:
-        self._left -= sum(len(step.ways) for step in offer.steps)
+    def used(self, members: int) -> None:
+        """So many were seen to have been moved since the last time."""
+        self._left -= members
 
 
 class Rested:

@@ -60,6 +60,11 @@ class MadeMoves:
         return chain.from_iterable((way.reservation for way in made.step) for made in self._made)
 
     @property
+    def members_moved(self) -> int:
+        """By the steps that were made since the window before."""
+        return sum(len(made.step) for made in self._made if made.window == self._window)
+
+    @property
     def left_lately(self) -> int:
         """Bytes of memory that these have left."""
         return sum(made.leaves for made in self._made)

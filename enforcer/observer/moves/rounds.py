@@ -39,6 +39,11 @@ MOST_MEMORY = 16 << 30
 CPUs; chosen, not measured: most members of services go, and no database of hundreds of gigabytes does.
 """
 
+HOLDS = 6
+"""Windows for which an offer may wait in the hook, which gets a newer one in each: a half-life of the graph, should the
+observer fail.
+"""
+
 MOST_TOLD = 256
 """Steps that were told as left out and are not told again; the oldest go first."""
 
@@ -62,7 +67,7 @@ class MoveRounds:
     ) -> None:
         self._clock, self._plan = clock, config.moves == "plan"
         self._hours = Hours.parse(config.move_hours) or Hours()
-        self._budget = int(config.move_budget)
+        self._budget, self._window_s = int(config.move_budget), config.window_s
         self._allowance = Allowance(self._budget)
         self._memory, self._name = memory, name
         self._left_out: tuple[LeftOut, ...] = ()
@@ -100,10 +105,10 @@ class MoveRounds:
         """To be asked once a window, by who sits where now. One without steps takes back what the hook has not made."""
         made = self._made
         proofs = [_proof_to(proven) for proven in made.seen(situation)]
+        self._allowance.used(made.members_moved)
         offer = offer_of(self._steps(made, situation), situation)
-        offer.plan = self._plan
+        offer.plan, offer.holds_s = self._plan, HOLDS * self._window_s
         offer.proofs.extend(proofs)
-        self._allowance.used(offer)
         return offer
 
     def _steps(self, made: MadeMoves, situation: PlanningInput) -> Sequence[Step]:

@@ -365,7 +365,7 @@ class History(Truth):
         step = local.Moves.Step(whole=len(movers) > 2)
         for key, source, target in zip(movers, sources, targets, strict=True):
             step.ways.add(reservation=key, source=source, target=target)
-        offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, steps=[step])
+        offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0, holds_s=30.0, steps=[step])
         if not self.node.at_any_time:
             self.node.agent.moves.later(offer)
             return

@@ -11,10 +11,13 @@ from tests.enforcer.hook.world import World, container, member
 ON = {"0": "0-3,8-11", "1": "4-7,12-15"}
 """The CPUs of each NUMA node."""
 
+HOLDS_S = 60.0
+"""Seconds for which what is offered may wait."""
+
 
 def offer(*steps: list[tuple[str, str, str]], generation: int = 1 << 32, traffic: float = 4.0) -> local.Moves:
     """Each step as ways (pod, from, to). generation: later than all newcomers, where it is not said."""
-    made = local.Moves(generation=generation, traffic=traffic, pays=0.002)
+    made = local.Moves(generation=generation, traffic=traffic, pays=0.002, holds_s=HOLDS_S)
     for ways in steps:
         named = [
             local.Moves.Way(reservation=f"uid-{pod}", source=source, target=target) for pod, source, target in ways

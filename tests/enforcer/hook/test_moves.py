@@ -10,7 +10,7 @@ from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.clock import Clock
-from tests.enforcer.hook.moving import ON, make, offer, run, talk
+from tests.enforcer.hook.moving import HOLDS_S, ON, make, offer, run, talk
 from tests.enforcer.hook.world import GIB, World, container, member, pod
 
 
@@ -324,6 +324,14 @@ class TestOnAnOlderRuntime:
     def test_newer_steps_replace_those_that_wait(self, apart: World) -> None:
         apart.agent.moves.later(offer([("a", "0", "1")]))
         apart.agent.moves.later(offer())
+        assert apart.agent.stop_container(member("b"), container("b")) == []
+
+    def test_steps_that_wait_are_not_made_any_more_where_the_observer_renews_them_no_longer(self, apart: World) -> None:
+        """It has ended, or its planner fails: neither today's traffic nor the operator's hours are in them."""
+        clock = Clock()
+        apart.agent.moves = MoveExecutor(apart.agent.ledger, clock)
+        apart.agent.moves.later(offer([("a", "0", "1")]))
+        clock.now += HOLDS_S
         assert apart.agent.stop_container(member("b"), container("b")) == []
 
     def test_one_that_fails_costs_no_other(self, apart: World) -> None:

@@ -17,6 +17,7 @@ from numakin.wire import convert
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
+from tests.enforcer.hook.moving import HOLDS_S
 from tests.enforcer.hook.world import World, container, member
 
 BUDGET = MoveBudget(2, 2)
@@ -70,7 +71,9 @@ class Node:
         """What the planner's thread makes of it, whenever it comes to it."""
         now = self.mirror.occupancy
         situation, declined = situation.at(now), self._declined.now(now)
-        return offer_of(steps_of(self.agent.ledger.machine, situation, self.budget, declined), situation)
+        offer = offer_of(steps_of(self.agent.ledger.machine, situation, self.budget, declined), situation)
+        offer.holds_s = HOLDS_S
+        return offer
 
     def make(self, offer: local.Moves) -> None:
         for step in offer.steps:

@@ -206,11 +206,17 @@ class TestAllowance:
         allowance = Allowance(2)
         assert [allowance.now(members) for _ in range(SAVED + 1)][-1] == MoveBudget(a_window, SAVED * a_window)
 
-    def test_what_was_offered_is_used(self):
+    def test_what_was_made_is_used(self):
         allowance = Allowance(2)
         assert [allowance.now(), allowance.now()] == [MoveBudget(2, 2), MoveBudget(2, 4)]
-        allowance.used(local.Moves(steps=[local.Moves.Step(ways=[local.Moves.Way()] * 3)]))
+        allowance.used(3)
         assert allowance.now() == MoveBudget(2, 3)
+
+    def test_what_was_made_beyond_it_as_its_report_came_late_is_made_up_for(self):
+        allowance = Allowance(2)
+        allowance.now()
+        allowance.used(5)
+        assert [allowance.now(), allowance.now()] == [MoveBudget(0, 0), MoveBudget(1, 1)]
 
     def test_without_a_budget_nobody_moves(self):
         assert [Allowance(0).now() for _ in range(3)] == [MoveBudget(0, 0)] * 3

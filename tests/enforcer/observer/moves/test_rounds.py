@@ -10,7 +10,7 @@ import pytest
 
 from enforcer.observer.moves import rounds
 from enforcer.observer.moves.candidates import REST
-from enforcer.observer.moves.rounds import MoveRounds
+from enforcer.observer.moves.rounds import HOLDS, MoveRounds
 from enforcer.observer.planning_thread import PlanningInput
 from enforcer.settings.config import Config
 from numakin.placement.state.occupancy import Occupancy
@@ -39,6 +39,10 @@ def test_outside_the_hours_nothing_is_offered_and_what_waits_is_taken_back() -> 
     assert len(rounds.offer(APART).steps) == 1
     clock.now += 8 * 3600
     assert not rounds.offer(APART).steps
+
+
+def test_an_offer_holds_until_it_should_have_been_renewed() -> None:
+    assert MoveRounds(Config(window_s=20.0), SMALL).offer(APART).holds_s == HOLDS * 20.0
 
 
 @pytest.mark.parametrize(

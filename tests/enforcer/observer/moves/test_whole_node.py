@@ -40,6 +40,16 @@ def test_planned_moves_are_offered_window_by_window_and_told_once() -> None:
     assert planned["why"].endswith("of the traffic here would come home")
 
 
+@pytest.mark.parametrize("moves", ["plan", "make"])
+def test_a_step_of_several_members_is_offered_until_it_is_made_however_small_the_budget(moves: str) -> None:
+    """Two pairs that fill two NUMA nodes, each pair apart: one of each has to go, in one step."""
+    node = WholeNode("ab", "cd", config=Config(moves=moves, move_budget=1), at_any_time=False)
+    for name, home in {"a": "0", "b": "1", "c": "0", "d": "1"}.items():
+        node.run(name, home, 2)
+    node.rest()
+    assert [len(members) for members in node.windows(2 * REST)] == [2] * 2 * REST
+
+
 def test_planned_moves_of_those_who_may_move_later_are_told_beside_those_that_were_told() -> None:
     four = machines.machine("four NUMA nodes of 2 CPUs", ["0-1", "2-3", "4-5", "6-7"], [8] * 4)
     node = WholeNode("ab", "cd", machine=four, config=Config(moves="plan"))
