@@ -255,13 +255,12 @@ class TrafficLoop(Threaded):
 
     def _learn(self, window: Window, collector: str) -> None:
         now = time.monotonic()
-        opted_in = dict.fromkeys(self._workload_index.present, True)
-        ours = windows.opted_in_only(window, opted_in)
+        workloads = self._workload_index.workloads
+        ours = windows.opted_in_only(window, workloads)
         self._tally.forget(window.services)
         self._tally.add(ours, now)
         self._deltas.add(ours)
         graph = self._tally.graph(now)
-        workloads = self._workload_index.workloads
         tenancy = self.tenancy
         talk = tenancy.within(graph.weights(), workloads)
         between = tenancy.within(graph.rolled_up(workloads).weights())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -202,6 +202,8 @@ def _resident(container: local.LocalContainer, mounts: CgroupMounts) -> LocalCon
         return None
 
 
-def opted_in_only(window: Window, opted_in: Mapping[str, bool]) -> tuple[Flow, ...]:
-    """The flows of which at least one end is an opted-in pod of this node: all that ever leaves the node."""
-    return tuple(flow for flow in window.flows if opted_in.get(flow.source) or opted_in.get(flow.target))
+def opted_in_only(window: Window, opted_in: Container[str]) -> tuple[Flow, ...]:
+    """The flows of which at least one end is an opted-in pod of this node: all that ever leaves the node. opted_in:
+    the uids of those that are here, or were here lately.
+    """
+    return tuple(flow for flow in window.flows if flow.source in opted_in or flow.target in opted_in)

@@ -28,8 +28,14 @@ HALF_LIFE_S = 600.0
 SHED = 0.1
 """Share of the cap that is made free at once, so that the lightest are not searched for at each count."""
 
-EPOCHS = 256
-"""Half-lives after which the epoch is moved on: 2^256 times a count is far from a float's end."""
+EPOCHS = 32
+"""Half-lives after which the epoch is moved on."""
+
+FORGOTTEN = 960
+"""Half-lives without news after which a tally forgets an edge: 16 hours of a node's, so that what was learned in the
+evening still ranks in the morning. With an epoch's it is less than the 1,022 after which numbers run out, and weights
+would be wrong and then 0.
+"""
 
 LONGEST_NAME = 400
 """Characters of an endpoint's name: NAMESPACE/KIND/NAME of a workload is at most 63 + 1 + 63 + 1 + 253 by Kubernetes'
@@ -251,6 +257,9 @@ class TrafficTally(Fading[Key]):
             }
 
     def graph(self, now: float) -> Graph:
+        """Without what is forgotten by then."""
+        oldest = now - FORGOTTEN * self.half_life
+        self._sums = {key: total for key, total in self._sums.items() if total.at >= oldest}
         left = self.in_a_second(now)
         rates = {key: Amount(left * total.bytes, left * total.messages) for key, total in self._sums.items()}
         return Graph(rates, self.costs, self.dropped)

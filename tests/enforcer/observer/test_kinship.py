@@ -53,6 +53,14 @@ def test_a_workload_outlives_its_pods() -> None:
     assert "a1" not in result
 
 
+def test_pairs_that_have_been_silent_for_days_are_no_kin_any_more() -> None:
+    """Their pods would be placed by nobody: neither by what they exchange nor by their group."""
+    workload_index = WorkloadIndex().after(here(("a", "ns/Deployment/a"), ("b", "ns/Deployment/b")))
+    tally = TrafficTally(half_life=60)
+    tally.add([Flow("a", "b", "tcp", 1000, 10)], 0.0)
+    assert weights(tally.graph(3 * 86_400.0), workload_index) == {}
+
+
 def test_those_who_have_not_opted_in_and_addresses_are_nobodys_kin() -> None:
     plain = local.LocalContainer(id="c", pod="plain", workload="ns/Pod/plain")
     workload_index = WorkloadIndex().after([*here(("a", "ns/Deployment/a")), plain])

@@ -45,6 +45,20 @@ def test_a_busy_node_tells_a_few_kilobytes_a_window_and_loses_nothing() -> None:
     assert sum(flow.bytes for message in received for flow in message.flows) == 10_000 * len(flows)
 
 
+def test_pods_that_have_ended_within_the_window_are_learned_from_and_told() -> None:
+    """As those of a job of seconds: of the next one its workloads are known."""
+    tables, told = list[local.KinTable](), list[pb.Traffic]()
+    watching = TrafficLoop(Config(), ONE_NODE, replace(NOWHERE, kin=tables.append, traffic=told.append), threads())
+    watching.received(local.Containers(whole=True, containers=[member(1), member(2)]))
+    watching._take_over()
+    again = local.LocalContainer(id=uid(3), pod=uid(3), workload="ns/Pod/2", opted_in=True)
+    watching.received(local.Containers(containers=[again], gone=[uid(1), uid(2)]))
+    watching._take_over()
+    watching._learn(Window(10.0, (Flow(uid(1), uid(2), "tcp", 10_000, 100),)), "test")
+    assert {row.pod: [peer.pod for peer in row.kin] for row in tables[-1].rows} == {"ns/Pod/1": [uid(3)]}
+    assert [flow.bytes for flow in told[-1].flows] == [10_000]
+
+
 class Kernel:
     """A collector that has a flow between the two pods in each window, or raises what it is given first."""
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numakin.placement.model.errors import BadTraffic
-from numakin.placement.traffic.graph import KINDS, Amount, Costs, Deltas, Flow, Graph, Key, TrafficTally
+from numakin.placement.traffic.graph import FORGOTTEN, KINDS, Amount, Costs, Deltas, Flow, Graph, Key, TrafficTally
 
 HALF_LIFE = 100.0
 ENDS = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -39,6 +39,23 @@ class TestDecay:
         for second in range(1500):
             tally.add([tcp("a", "b", 3000, 7)], now=float(second))
         assert tally.graph(1499.0).edges[Key("a", "b", "tcp")] == pytest.approx((3000, 7), rel=0.01)
+
+    @pytest.mark.parametrize("half_lives", [1, 300, FORGOTTEN - 1])
+    @pytest.mark.parametrize("others", [False, True], ids=["all silent", "others talk"])
+    def test_who_talked_with_whom_more_is_known_until_it_is_forgotten(self, half_lives, others):
+        tally, late = TrafficTally(HALF_LIFE), half_lives * HALF_LIFE
+        tally.add([tcp("a", "b", messages=1), tcp("a", "c", 4000, 4)], now=0.0)
+        if others:
+            tally.add([tcp("d", "e")], now=late)
+        weights = tally.graph(late).weights()
+        assert weights["a", "c"] == pytest.approx(4 * weights["a", "b"])
+
+    def test_an_edge_without_news_for_long_is_forgotten_and_not_left_without_a_weight(self):
+        tally = TrafficTally(HALF_LIFE)
+        tally.add([tcp("a", "b")], now=0.0)
+        tally.add([tcp("b", "c")], now=HALF_LIFE)
+        assert tally.graph((FORGOTTEN + 1) * HALF_LIFE).weights().keys() == {("b", "c")}
+        assert len(tally) == 1
 
     def test_samples_are_scaled_up(self):
         always, tenth = TrafficTally(HALF_LIFE), TrafficTally(HALF_LIFE)
