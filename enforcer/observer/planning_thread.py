@@ -123,6 +123,12 @@ class PlanningThread(Threaded):
         with self._changed:
             self._machine, self._plan, self._waiting, self._latest = machine, None, None, None
 
+    def send_again(self) -> None:
+        """The latest plan; from any thread."""
+        plan = self._plan
+        if plan is not None:
+            self._send(plan)
+
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify()

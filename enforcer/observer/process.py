@@ -171,7 +171,7 @@ class Observer:
                     part.on(machine)
             if self._namespaces is not None:
                 self._operators_set(self._namespaces)
-            for asked in (self._devices, self.cpu_use):
+            for asked in (self._devices, self.cpu_use, self.watching):
                 if asked is not None:
                     asked.hook_came()
         elif kind == "appeared" and self._devices is not None:

@@ -118,6 +118,7 @@ class TrafficLoop(Threaded):
         self._counts: dict[str, pb.ReplicaCount] = {}
         self._workload_index = kinship.WorkloadIndex()
         self._between: Weights = {}
+        self._kin_table: local.KinTable | None = None
         self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)
         self._deltas = Deltas()
         self._rested = Rested()
@@ -159,6 +160,12 @@ class TrafficLoop(Threaded):
             self._machine = machine
             self._moves.on(machine)
             self._planner.on(machine)
+
+    def hook_came(self) -> None:
+        """Another one, which knows nothing yet; called by the thread that reads the hook."""
+        if self._kin_table is not None:
+            self._outlets.kin(self._kin_table)
+        self._planner.send_again()
 
     def declined(self, message: local.Moves) -> None:
         """Moves that the hook was offered and that did not hold."""
@@ -265,7 +272,8 @@ class TrafficLoop(Threaded):
         talk = tenancy.within(graph.weights(), workloads)
         between = tenancy.within(graph.rolled_up(workloads).weights())
         kin = kinship.learned(talk, between, self._workload_index)
-        self._outlets.kin(learned.kin_table(kin))
+        self._kin_table = learned.kin_table(kin)
+        self._outlets.kin(self._kin_table)
         self._plan(talk, between, kin)
         self._send(window, collector)
         self._kept.append(KeptWindow.of(self._kept[-1].number + 1 if self._kept else 1, window))
