@@ -26,6 +26,7 @@ LARGEST_MESSAGE = 4 << 20
 """The longest message taken from the socket, in bytes."""
 
 MOST_CONNECTIONS = 8
+"""Over that one that is there makes room, so that readers which hang never keep the observer from coming back."""
 
 PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT, errno.EIO, errno.EMFILE, errno.ENFILE})
 """Errors over a socket's file that may pass: containers are pinned meanwhile."""
@@ -178,13 +179,17 @@ class Control:
         with contextlib.suppress(OSError):  # the peer is gone, or no descriptor is left for one more
             sock, _ = listener.accept()
             if len(self._connections) >= MOST_CONNECTIONS:
-                log.warning("a reader was refused: too many are connected", most=MOST_CONNECTIONS)
-                sock.close()
-                return
+                self._drop_oldest()
             sock.setblocking(False)
             connection = LocalConnection(sock)
             self._connections.append(connection)
             self._loop.register(sock.fileno(), lambda: self._readable(connection))
+
+    def _drop_oldest(self) -> None:
+        """Of those that only ask, as long as there is one: they have their answers in milliseconds, or hang."""
+        log.warning("a reader was dropped: too many are connected", most=MOST_CONNECTIONS)
+        asking = (connection for connection in self._connections if not connection.observing)
+        self.drop(next(asking, self._connections[0]))
 
     def _readable(self, connection: LocalConnection) -> None:
         try:

@@ -4,6 +4,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,20 @@ def test_one_that_asks_and_does_not_read_the_answers_is_dropped(hook: Hook, monk
         assert not hook.control.unsent
         while deaf.recv(1 << 20):
             pass
+
+
+def test_readers_that_hang_keep_no_observer_away_and_cost_none(hook: Hook) -> None:
+    with ExitStack() as hanging:
+        first = hanging.enter_context(hook.reader())
+        for _ in range(2 * control.MOST_CONNECTIONS):
+            sock = hanging.enter_context(socket.socket(socket.AF_UNIX))
+            sock.connect(str(hook.path))
+            hook.turn()
+        second = hanging.enter_context(hook.reader())
+        hook.control.broadcast(local.FromHook(report=pb.Report(generation=7)))
+        for observer in (first, second):
+            (body,) = control.taken(bytearray(observer.recv(1000)))
+            assert local.FromHook.FromString(body).report.generation == 7
 
 
 def test_a_reader_that_has_gone_is_forgotten(hook: Hook) -> None:
