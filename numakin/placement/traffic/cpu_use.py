@@ -20,8 +20,8 @@ STEP = 1.1
 """From one bucket of a histogram to the next: a percentile is right to 5 %."""
 
 ENOUGH = 60
-"""Samples before anything is said of a workload: ten minutes of one pod, of which a start of 30 s is no more than the
-twentieth part that is left out.
+"""Windows in which a workload was seen, before anything is said of it: ten minutes, of which a start of 30 s is no more
+than the twentieth part that is left out, however many replicas start together.
 """
 
 MOST_WORKLOADS = 2_048
@@ -30,19 +30,20 @@ MOST_WORKLOADS = 2_048
 
 @dataclass(slots=True)
 class _Histogram:
-    """Weights of samples by bucket, as of `at`."""
+    """Weights of samples by bucket, as of `at`. windows: that the samples are of."""
 
     at: float
     buckets: dict[int, float] = field(default_factory=dict)
-    samples: int = 0
+    windows: int = 0
 
     def add(self, milli: float, now: float) -> None:
+        if now > self.at or not self.buckets:
+            self.windows += 1
         faded = exp2((self.at - now) / HALF_LIFE_S)
         self.buckets = {bucket: weight * faded for bucket, weight in self.buckets.items()}
         self.at = now
         bucket = floor(log(max(1.0, milli)) / log(STEP))
         self.buckets[bucket] = self.buckets.get(bucket, 0.0) + 1.0
-        self.samples += 1
 
     def percentile(self) -> int:
         """The middle of the bucket that it is in; millicores."""
@@ -61,7 +62,9 @@ class UseTally:
         self._histograms: dict[str, _Histogram] = {}
 
     def add(self, workload: str, milli: float, now: float) -> None:
-        """What one of its pods used in a window, in millicores. now: seconds of any clock that never runs backwards."""
+        """What one of its pods used in a window, in millicores. now: that window's end, in seconds of any clock that
+        never runs backwards.
+        """
         histogram = self._histograms.pop(workload, None) or _Histogram(now)
         histogram.add(milli, now)
         self._histograms[workload] = histogram
@@ -74,5 +77,5 @@ class UseTally:
 
     def _of_each(self) -> Iterator[tuple[str, int]]:
         for workload, histogram in self._histograms.items():
-            if histogram.samples >= ENOUGH:
+            if histogram.windows >= ENOUGH:
                 yield workload, histogram.percentile()

@@ -95,9 +95,16 @@ def test_replicas_teach_together_and_pods_that_have_not_opted_in_are_not_looked_
     for pod in "ab":
         node.runs(pod, WEB)
     node.runs("c", DB, opted_in=False)
-    node.windows(ENOUGH // 2 + 1, a_main=300, b_main=300, c_main=4000)
-    (told,) = node.told
-    assert told.keys() == {WEB}
+    node.windows(ENOUGH + 1, a_main=100, b_main=300, c_main=4000)
+    assert node.told == [{WEB: pytest.approx(300, rel=0.06)}]
+
+
+def test_replicas_that_start_together_are_not_known_by_their_start(node: Node) -> None:
+    for pod in "abc":
+        node.runs(pod, WEB)
+    node.windows(3, a_main=4000, b_main=4000, c_main=4000)
+    node.windows(ENOUGH, a_main=100, b_main=100, c_main=100)
+    assert node.told == [{WEB: pytest.approx(100, rel=0.06)}]
 
 
 def test_a_window_in_which_a_container_came_or_went_counts_for_nothing(node: Node) -> None:

@@ -32,6 +32,16 @@ def test_a_start_that_computes_for_half_a_minute_does_not_count():
     assert tally_of(*[4000] * 3, *[100] * 60).known()[WEB] == pytest.approx(100, rel=0.1)
 
 
+@pytest.mark.parametrize("replicas", [2, 20])
+@pytest.mark.parametrize("windows", [3, 6, 30, 60, 90])
+def test_nor_does_that_of_many_replicas_together(replicas, windows):
+    tally = UseTally()
+    for window in range(windows):
+        for _ in range(replicas):
+            tally.add(WEB, 4000 if window < 3 else 100, window * WINDOW_S)
+    assert tally.known().get(WEB, 100) == pytest.approx(100, rel=0.1)
+
+
 def test_nothing_is_said_before_enough_was_seen():
     assert tally_of(*[500] * (ENOUGH - 1)).known() == {}
     assert tally_of(*[500] * ENOUGH).known()[WEB] == pytest.approx(500, rel=0.06)
@@ -50,7 +60,7 @@ def test_a_new_version_that_uses_less_is_known_by_it_after_a_day():
 def test_no_more_workloads_are_kept_than_the_bound():
     tally = UseTally()
     for number in range(MOST_WORKLOADS + 5):
-        for _ in range(ENOUGH):
-            tally.add(f"shop/Deployment/w{number}", 100, 0.0)
+        for window in range(ENOUGH):
+            tally.add(f"shop/Deployment/w{number}", 100, float(window))
     assert len(tally.known()) == MOST_WORKLOADS
     assert "shop/Deployment/w0" not in tally.known()
