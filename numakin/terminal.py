@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import NoReturn
+import time
+from collections.abc import Callable, Iterable
+from typing import NoReturn, TypeVar
 
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RichCast
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, Group, RenderableType, RichCast
+from rich.live import Live
 from rich.segment import Segment
+from rich.text import Text
 
 NO_TERMINAL_COLUMNS = 240
 """Where no terminal says how wide it is: names are not broken, for grep."""
+
+EVERY_S = 2.0
+"""Seconds between two looks at what changes."""
+
+T = TypeVar("T")
 
 _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
@@ -34,10 +42,34 @@ class _LegibleConsole(Console):
 
 
 def console() -> Console:
-    """The terminal. Elsewhere there is no colour, and lines are long. Text is shown as it is: the cluster's names, as
-    [fd00::5]:80, are no markup.
+    """The terminal. Elsewhere there is no colour unless FORCE_COLOR asks for it, and lines are long. Text is shown as
+    it is: the cluster's names, as [fd00::5]:80, are no markup.
     """
     made = _LegibleConsole(highlight=False, markup=False, emoji=False)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
+    if not made.file.isatty() and "COLUMNS" not in os.environ:
         made.width = NO_TERMINAL_COLUMNS
     return made
+
+
+def is_redrawn(out: Console) -> bool:
+    """Whether what stands there can be replaced: not in a pipe, which FORCE_COLOR makes no terminal, nor where TERM is
+    dumb.
+    """
+    return out.is_interactive and out.file.isatty()
+
+
+def follow(
+    out: Console, ask: Callable[[], T], drawn: Callable[[T], RenderableType], unanswered: type[Exception]
+) -> NoReturn:
+    """Asks again and again, and draws what is answered over what was there, until ^C. Where no answer comes the last
+    one stays, and it is said; only the first has to come.
+    """
+    answer, at, missing = ask(), time.time(), ""
+    with Live(console=out, screen=True, auto_refresh=False) as live:
+        while True:
+            live.update(Group(*([Text(missing, "red")] if missing else []), drawn(answer)), refresh=True)
+            time.sleep(EVERY_S)
+            try:
+                answer, at, missing = ask(), time.time(), ""
+            except unanswered as error:
+                missing = f"{error}; this is as of {time.strftime('%X', time.localtime(at))}"

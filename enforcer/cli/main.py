@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
+from signal import SIGINT
 
 from enforcer.settings import options
 from enforcer.settings.config import Config, ConfigError
@@ -24,6 +25,8 @@ LAUNCHED = "NRI_PLUGIN_SOCKET"
 
 CUT_OFF = 141
 """Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""
+
+INTERRUPTED = 128 + SIGINT
 
 FIRST = {"nri": "hook", "bypass": "bypass"}
 """The process that follows the runtime, by mode."""
@@ -111,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CUT_OFF
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 

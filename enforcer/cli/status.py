@@ -22,6 +22,8 @@ PATIENCE_S = 5.0
 RELEASE_S = 120.0
 """A release is answered once the runtime has carried all of it out."""
 
+GOES_ON = "it goes on: see `numakin-enforcer status`, or release again"
+
 UNWRITTEN = "what containers were given can't be written down, so that a restart may not know them"
 
 SILENT_S = 10.0
@@ -99,9 +101,11 @@ def release(run_dir: Path) -> int:
     try:
         answer = ask(run_dir, "release")
     except NotFinishedError:
-        todo = "it goes on: see `numakin-enforcer status`, or release again"
-        print(f"numakin-enforcer: not finished within {RELEASE_S:.0f} s; {todo}", file=sys.stderr)
+        print(f"numakin-enforcer: not finished within {RELEASE_S:.0f} s; {GOES_ON}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"numakin-enforcer: not waited for; {GOES_ON}", file=sys.stderr)
+        raise
     except NobodyAnswersError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
         return 1

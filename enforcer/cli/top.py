@@ -11,15 +11,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
-from rich.live import Live
 from rich.table import Table
 
-from numakin.terminal import console
+from numakin.terminal import EVERY_S, console, follow, is_redrawn
+
+TRAFFIC = "/api/v1/traffic"
 
 _ADDRESS = re.compile(r"[^\s/]+:\d{1,5}")
-
-EVERY_S = 2.0
-"""Seconds between two looks."""
 
 
 class NoAnswerError(RuntimeError):
@@ -47,21 +45,22 @@ def top(address: str, *, as_json: bool) -> int:
     """A table that follows the traffic until Ctrl-C; one answer as JSON, or one table where there is no terminal."""
     try:
         if as_json:
-            print(json.dumps(get(address, "/api/v1/traffic"), indent=2))
-            return 0
-        out = console()
-        if not out.is_terminal:
-            out.print(_table(get(address, "/api/v1/traffic"), 40))
-            return 0
-        with Live(console=out, screen=True, auto_refresh=False) as live:
-            while True:
-                live.update(_table(get(address, "/api/v1/traffic"), out.height - 8), refresh=True)
-                time.sleep(EVERY_S)
+            print(json.dumps(get(address, TRAFFIC), indent=2))
+        else:
+            _show(address)
     except NoAnswerError as error:
         print(f"numakin-enforcer: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 0
+        pass
+    return 0
+
+
+def _show(address: str) -> None:
+    out = console()
+    if is_redrawn(out):
+        follow(out, lambda: get(address, TRAFFIC), lambda answer: _table(answer, out.height - 8), NoAnswerError)
+    out.print(_table(get(address, TRAFFIC), 40))
 
 
 def record(address: str, file: Path, seconds: float) -> int:

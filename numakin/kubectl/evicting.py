@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -52,6 +53,9 @@ READY_S = 300.0
 
 LOOK_S = 1.0
 
+PATIENT_WITH = 3
+"""Looks in a row that may go unanswered after an eviction."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evicting:
@@ -68,7 +72,7 @@ class Evicting:
         """What came of each step, until the group has no plan any more, or one did not help. CommandError where
         nothing can be done.
         """
-        first = self._asked()
+        first = searched(self.extender, self.group)
         most, rows = len(first["evictions"]["steps"]), list[dict[str, Any]]()
         if not most:
             raise CommandError(f"nothing to evict of {self.group}: {_why(first)}")
@@ -94,7 +98,7 @@ class Evicting:
     def _next(self) -> dict[str, Any]:
         """The plan after a step, once it may be gone on with, or that has taken too long."""
         since, said = self.clock(), ""
-        while not _possible(steps := (answer := self._asked())["evictions"]["steps"]):
+        while not _possible(steps := (answer := self._patiently(self._asked))["evictions"]["steps"]):
             if self.clock() - since >= (READY_S if steps else PLANNED_S):
                 break
             if steps and (why := steps[0]["obstacle"]) != said:
@@ -119,6 +123,16 @@ class Evicting:
         answer: dict[str, Any] = get(self.extender, "/api/v1/regroup", group=self.group)
         return answer
 
+    def _patiently(self, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What it returns, though it may go unanswered before: a pod was evicted, and minutes are waited."""
+        for _ in range(PATIENT_WITH - 1):
+            try:
+                return ask()
+            except Unanswered as none:
+                self.say(f"{none}; again in {AGAIN_S:.0f} s")
+                self.sleep(AGAIN_S)
+        return ask()
+
     def _object(self) -> str:
         """The path of the group's AffinityGroup object. CommandError where there is none."""
         namespace, _, group = self.group.partition("/")
@@ -139,7 +153,7 @@ class Evicting:
             self._wait_for_room(step, place)
             self.say(f"evicting pod {step['pod']}; room for the one in its place is held on {place}")
             why = self._evict(namespace, step, version)
-        except CommandError:
+        except (CommandError, KeyboardInterrupt):
             self._write(path, None)
             raise
         if why:
@@ -211,7 +225,7 @@ class Evicting:
         """As the extender that leads has it."""
         until = self.clock() + OVER_S
         while self.clock() < until:
-            record = _record(self.api.object(path))
+            record = _record(self._patiently(partial(self.api.object, path)))
             if (record.get("step") or {}).get("uid") != step["uid"]:
                 done = not (record.get("missed") or record.get("until"))
                 return {"done": done, "text": record.get("last") or "over"}
@@ -226,6 +240,19 @@ class Evicting:
         if not served:
             raise CommandError("the API server does not serve pods/eviction")
         return f"{served[0].get('group', 'policy')}/{served[0].get('version', 'v1')}"
+
+
+def searched(extender: Extender, group: str) -> dict[str, Any]:
+    """What a search has found of this group; empty: of all. Unanswered where there was none, which says nothing of
+    whether a group is cut.
+    """
+    answer: dict[str, Any] = get(extender, "/api/v1/regroup", **({"group": group} if group else {}))
+    if answer["searched_seconds_ago"] is None:
+        raise Unanswered(
+            "the extender that answered has not searched for groups that are cut: ask again in some seconds; with "
+            "--regroup-period=0 it never does"
+        )
+    return answer
 
 
 def _possible(steps: list[dict[str, Any]]) -> bool:

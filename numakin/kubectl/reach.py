@@ -51,15 +51,18 @@ class ViewerToken:
     def headers(self) -> dict[str, str]:
         """Empty where there is no such account, or this user may not have its tokens: an extender may need none."""
         if self._at is None or time.monotonic() - self._at > TOKEN_RENEWED_S:
-            self._at = time.monotonic()
-            self._headers = self._asked()
+            self._ask()
         return self._headers
 
-    def _asked(self) -> dict[str, str]:
+    def _ask(self) -> None:
+        """Where the API server has too much to do (429, 500) it is asked again with the next question."""
         spec = {"audiences": [AUDIENCE], "expirationSeconds": TOKEN_LASTS_S}
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         answer = self._api.request("POST", self._path, body=json.dumps(body).encode())
-        return {VIEWER_HEADER: str(answer.json()["status"]["token"])} if answer.status in (200, 201) else {}
+        given = answer.status in (200, 201)
+        if given or answer.status in (403, 404):
+            self._headers = {VIEWER_HEADER: str(answer.json()["status"]["token"])} if given else {}
+            self._at = time.monotonic()
 
 
 class Extender(Protocol):

@@ -245,6 +245,42 @@ def test_a_person_s_eviction_whose_answer_is_lost_is_asked_for_again(
     assert any("no answer" in line for line in said)
 
 
+@pytest.mark.parametrize("when", ["before the eviction", "between two that a budget refused"])
+def test_an_interrupted_person_leaves_no_step_that_keeps_the_next_one_waiting(
+    server: ApiServer, tmp_path: Path, when: str
+):
+    """^C: nothing is to be evicted any more, and no room is held for it until that is given up, after minutes."""
+    server.order(REFUSED, resource="pods/eviction", times=100)
+    with extending(server, tmp_path) as extender:
+        cut(server, extender)
+        evicting = a_person(server, extender, tmp_path, [])
+
+        def rest(_seconds: float) -> None:
+            if when == "before the eviction" or evictions(server):
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            replace(evicting, sleep=rest).carry_out()
+    assert record(server)["step"] is None
+
+
+def test_a_person_waits_on_though_a_look_at_what_came_of_it_goes_unanswered(server: ApiServer, tmp_path: Path):
+    said: list[str] = []
+    with extending(server, tmp_path) as extender:
+        cut(server, extender)
+        evicting = a_person(server, extender, tmp_path, said)
+
+        def rest(_seconds: float) -> None:
+            if leaving(server, "web-3"):
+                server.order(Cut(), "get", "affinitygroups")
+                replaced(server, "web-3")
+                up(server, "web-3", "n1")
+
+        rows = replace(evicting, sleep=rest).carry_out()
+    assert [(row["pod"], row["done"]) for row in rows] == [("web-3", True)]
+    assert any("no answer" in line for line in said)
+
+
 def test_a_person_evicts_the_next_pod_once_who_came_in_the_place_of_the_last_one_is_ready(
     server: ApiServer, tmp_path: Path
 ):

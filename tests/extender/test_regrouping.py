@@ -11,7 +11,7 @@ import pytest
 from lab.standins.patience import until
 from tests.extender.cut_group import Cut, cut_group
 from tests.extender.group_objects import condition, pod, status
-from tests.extender.running import reservation, whole_report
+from tests.extender.running import reservation, running, whole_report
 from tests.numakin.kubectl.asking import ask
 
 
@@ -52,6 +52,15 @@ def test_prometheus_counts_it(cut: Cut):
         "numakin_extender_regroup_restarts 1.0",
     }
     until(lambda: told <= {*cut.extender.get("/metrics").splitlines()}, "its numbers")
+
+
+@pytest.mark.parametrize("words", [("regroup", "-A"), ("regroup", "default/shop")], ids=" ".join)
+def test_where_none_was_searched_for_no_group_is_said_to_be_whole(tmp_path: Path, words: tuple[str, ...]):
+    """As in an extender's first seconds, or for ever without a period."""
+    with running(tmp_path, "--regroup-period", "0") as extender:
+        answer = ask(*words, f"--extender=http://{extender.web_address}")
+    assert answer.code == 3
+    assert "has not searched for groups that are cut" in answer.err
 
 
 def test_a_person_sees_it_pod_by_pod(cut: Cut):

@@ -33,3 +33,5 @@ def test_lines_are_long_where_no_terminal_says_how_wide_it_is(
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)
     assert console().width == width
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert console().width == width

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.extender.running import Extender, machine, reservation
 from tests.web.axe import faults
 from tests.web.site import Site
 
@@ -58,6 +59,20 @@ def test_a_group_is_found_by_its_name(site: Site, page: Page) -> None:
     page.keyboard.type("hotel")
     page.keyboard.press("Enter")
     expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_contain_text("hotel-reservation")
+
+
+@pytest.mark.parametrize("typed", ["default/web", "web"])
+def test_of_like_names_the_one_that_was_typed_is_found(extender: Extender, page: Page, typed: str) -> None:
+    """The other groups are larger, and more than are offered."""
+    others = [reservation(f"{name}{at}", "0", group=f"default/web-{name}") for name in "abcdef" for at in range(3)]
+    extender.enforcer("n1").report(machine(cpus=64), reservation("w", "0", group="default/web"), *others)
+    page.goto(f"http://{extender.web_address}/")
+    expect(page.locator(".room")).to_be_visible()
+    page.get_by_role("combobox", name="Find").fill(typed)
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("complementary")
+    expect(panel.get_by_role("heading", level=2)).to_have_text("default/web")
+    expect(panel).to_contain_text("1 pod")
 
 
 def test_a_pod_is_found_by_parts_of_its_name(site: Site, page: Page) -> None:

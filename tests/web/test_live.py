@@ -62,5 +62,16 @@ def test_a_group_that_is_still_asked_for_is_not_said_to_have_no_pods(extender: E
     expect(page.get_by_role("region", name="Node n1")).to_be_visible()
 
 
+def test_a_node_that_comes_leaves_who_looks_at_the_others_where_they_are(extender: Extender, page: Page) -> None:
+    """The map was taken away and drawn anew: what was scrolled to and the focus were lost."""
+    extender.enforcer("n1").report(machine(), reservation("a", "0"))
+    page.goto(f"http://{extender.web_address}/")
+    pod = page.get_by_role("region", name="Node n1").locator(".pod")
+    pod.focus()
+    extender.enforcer("n2").report(machine(), reservation("b", "0"))
+    expect(page.get_by_role("region", name="Node n2")).to_be_visible()
+    expect(pod).to_be_focused()
+
+
 def _link(page: Page) -> Locator:
     return page.locator(".link")

@@ -167,6 +167,29 @@ def test_every_point_is_drawn_by_whatever_clock_the_browser_has(site: Site, page
     until(lambda: canvas.evaluate(COLUMNS) > 0.6, "the line goes over most of the canvas")
 
 
+WRITTEN = """window.written = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+    window.written.push(text);
+    write.call(this, text, ...where);
+};"""
+
+
+@pytest.mark.parametrize(("hours", "days"), [(1, set()), (72, {"26 Nov", "27 Nov", "28 Nov", "29 Nov"})])
+def test_of_points_of_several_days_the_day_is_told(site: Site, page: Page, hours: int, days: set[str]) -> None:
+    """By the clock alone noon of one day is like that of any other."""
+    name = site.get("overview")["groups"][0]["group"]
+    noon = 1_795_953_600  # 29 November
+    story = site.get(f"group?group={name}")
+    story |= {"now": None, "series": [[noon - 3600 * hours * at / 100, 0.5] for at in range(100, -1, -1)]}
+    page.add_init_script(WRITTEN)
+    page.route("**/api/v1/group?*", lambda route: route.fulfill(json=story))
+    page.goto(f"{site.url}#view=map&group={name}")
+    expect(page.locator(".series canvas")).to_be_visible()
+    until(lambda: any(":" in text for text in page.evaluate("written")), "the hours are written")
+    assert {text for text in page.evaluate("written") if text.endswith(" Nov")} == days
+
+
 def test_a_group_shows_who_talks_to_whom(site: Site, page: Page) -> None:
     name = site.get("overview")["groups"][0]["group"]
     story = site.get(f"group?group={name}")

@@ -33,6 +33,18 @@ def overview(site: Site, page: Page, **of_first: Any) -> dict[str, Any]:
     return told
 
 
+def test_of_many_nodes_those_that_are_left_can_be_asked_for(site: Site, page: Page) -> None:
+    told = site.get("overview")
+    told["nodes"] = [{**told["nodes"][0], "name": f"node-{at}"} for at in range(203)]
+    page.route("**/api/v1/overview", lambda route: route.fulfill(json=told))
+    page.route("**/api/v1/changes?*", lambda route: route.fulfill(status=503))
+    page.goto(f"{site.url}#view=nodes")
+    rows = page.get_by_role("region", name="Nodes").locator("tbody tr")
+    expect(rows).to_have_count(200)
+    page.get_by_role("button", name="3 more of 3").click()
+    expect(rows).to_have_count(203)
+
+
 def test_a_node_s_fill_is_a_number_beside_its_bar(site: Site, page: Page) -> None:
     told = overview(site, page, cpu=[96000, 41500, None], memory=[384 << 30, 96 << 30], held=[500, 4000], hot=[1, 3])
     page.goto(site.url + "#view=nodes")

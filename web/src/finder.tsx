@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAnswer } from "./api";
+import { short } from "./format";
 import type { Overview } from "./live";
 import { select, type Kind } from "./route";
 import type { PodsList } from "./types";
@@ -15,13 +16,15 @@ interface Choice {
 function choices(text: string, overview: Overview, pods: PodsList | null): Choice[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return [];
+  /** What is called just this leads, however many have it in their names. */
+  const called = (name: string) => Number(name === text || short(name) === text);
   const first = (kind: Kind, names: string[]) =>
-    names.filter((name) => words.every((word) => name.toLowerCase().includes(word))).slice(0, MOST).map((name): Choice => ({ kind, name }));
+    names.filter((name) => words.every((word) => name.toLowerCase().includes(word))).sort((one, other) => called(other) - called(one)).slice(0, MOST).map((name): Choice => ({ kind, name }));
   return [
     ...first("group", overview.groups.map((row) => row.group)),
     ...first("node", overview.nodes.map((row) => row.name)),
     ...(pods?.pods ?? []).slice(0, MOST).map((row): Choice => ({ kind: "pod", name: row.pod })),
-  ];
+  ].sort((one, other) => called(other.name) - called(one.name));
 }
 
 /** Finds a pod, a group or a node by parts of its name. The key / leads here. */

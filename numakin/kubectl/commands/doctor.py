@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from prometheus_client.samples import Sample
 from rich.text import Text
 
 from numakin.kubectl.apiserver import ApiServer
-from numakin.kubectl.errors import BAD_NEWS, CommandError
+from numakin.kubectl.errors import BAD_NEWS, CommandError, Unanswered
 from numakin.kubectl.output import FORMATS, show, some
 from numakin.kubectl.pods import ENFORCER, EXTENDER, OwnPod, Ran, each, of_nodes, own_pods, run_in
 from numakin.kubectl.reach import pages
@@ -135,11 +135,7 @@ def _reports(session: Session) -> Iterator[Finding]:
     if unheard:
         text = f"nothing has come from the enforcers on {some(unheard)}, which score 0: see the logs of their pods"
         yield Finding(CLUSTER, "report", BAD, text, logs(unheard[0]))
-    nodes = {node["metadata"]["name"] for node in session.api.listed("/api/v1/nodes")}
-    unknown = sorted(nodes.difference(known, unheard))
-    if unknown:
-        text = f"no enforcer has reported from {some(unknown)}: they score 0"
-        yield Finding(CLUSTER, "extender", NOTE, text, all_of_them)
+    yield from _unreported(session, {*known, *unheard}, all_of_them)
     yield from _skew(known, namespace)
     for name, node in sorted(known.items()):
         if node.get("powerless"):
@@ -153,6 +149,19 @@ def _reports(session: Session) -> Iterator[Finding]:
         elif not node["live"]:
             text = f"its enforcer last reported {node['age_seconds']:.0f} s ago: it scores 0"
             yield Finding(name, "report", BAD, text, logs(name))
+
+
+def _unreported(session: Session, heard: Collection[str], shown: str) -> Iterator[Finding]:
+    """The nodes without an enforcer. heard: that the extender knows of. shown: the command that shows all enforcers."""
+    try:
+        nodes = {node["metadata"]["name"] for node in session.api.listed("/api/v1/nodes")}
+    except Unanswered as bad:
+        yield Finding(CLUSTER, "extender", NOTE, f"whether some nodes have no enforcer is not known: {bad}")
+        return
+    unknown = sorted(nodes.difference(heard))
+    if unknown:
+        text = f"no enforcer has reported from {some(unknown)}: they score 0"
+        yield Finding(CLUSTER, "extender", NOTE, text, shown)
 
 
 def _skew(known: dict[str, Any], namespace: str) -> Iterator[Finding]:
@@ -184,8 +193,18 @@ def _scheduler(session: Session) -> Iterator[Finding]:
         yield Finding(CLUSTER, "scheduler", NOTE, f"whether kube-scheduler asks is not known: {why}", shown)
     else:
         yield _unasked(session, pods)
+    yield from _unconfigured(session)
+
+
+def _unconfigured(session: Session) -> Iterator[Finding]:
+    """Whether one of the static pods that kubeadm makes runs without a configuration."""
     where = "/api/v1/namespaces/kube-system/pods"
-    for pod in session.api.listed(where, {"labelSelector": SCHEDULER}):
+    try:
+        pods = list(session.api.listed(where, {"labelSelector": SCHEDULER}))
+    except Unanswered as bad:
+        yield Finding(CLUSTER, "scheduler", NOTE, f"whether kube-scheduler runs with --config is not known: {bad}")
+        return
+    for pod in pods:
         container = pod["spec"]["containers"][0]
         arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
         if not any(argument.startswith("--config") for argument in arguments):

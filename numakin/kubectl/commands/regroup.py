@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
-from numakin.kubectl.evicting import Evicting
+from numakin.kubectl.evicting import Evicting, searched
 from numakin.kubectl.output import FORMATS, many, percent, show, table
-from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session, agreed
 from numakin.terminal import legible
 
@@ -44,7 +43,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
     group = named_group(given, session)
     if given.evict:
         return _evict(given, session, group)
-    answer = get(session.extender, "/api/v1/regroup", **({"group": group} if group else {}))
+    answer = searched(session.extender, group)
     if group and not answer["groups"]:
         raise CommandError(f"group {group} is not cut over nodes, or has no pods; kubectl numakin groups -A lists all")
     if not group and not given.all_namespaces:
@@ -87,9 +86,6 @@ def named_group(given: argparse.Namespace, session: Session) -> str:
 
 
 def _rendered(answer: Mapping[str, Any], where: str, *, pods: bool) -> Iterator[Any]:
-    if answer["searched_seconds_ago"] is None:
-        yield "the extender that answered has not searched yet: ask again in some seconds"
-        return
     groups = answer["groups"]
     if not groups:
         yield f"no group is cut over nodes{where}"

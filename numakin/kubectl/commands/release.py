@@ -6,6 +6,7 @@ On each node `numakin-enforcer release` is run in the enforcer's pod. It lasts o
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
@@ -48,7 +49,12 @@ def run(given: argparse.Namespace, session: Session) -> int:
     verb = "resume" if given.resume else "release"
     if not (given.yes or given.resume):
         agreed(f"Un-pin every container on {len(pods)} nodes until `release --resume`?")
-    rows = [_row(pod, answer) for pod, answer in each(pods, lambda pod: _done(session, pod, verb))]
+    try:
+        rows = [_row(pod, answer) for pod, answer in each(pods, lambda pod: _done(session, pod, verb))]
+    except KeyboardInterrupt:
+        told = "kubectl numakin doctor says which are released"
+        print(f"kubectl numakin: not waited for; nodes that were asked go on: {told}", file=sys.stderr)
+        raise
     show({"nodes": rows}, given.output, lambda: [_table(rows)])
     return 0 if all(row["done"] for row in rows) else BAD_NEWS
 

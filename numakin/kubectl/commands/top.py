@@ -6,16 +6,15 @@ The rates are those that the extender has learned: decayed means over the last m
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
-from rich.live import Live
 from rich.table import Table
 
+from numakin.kubectl.errors import Unanswered
 from numakin.kubectl.output import FORMATS, bytes_of, show, some, table
 from numakin.kubectl.reach import get
 from numakin.kubectl.session import Session
-from numakin.terminal import console
+from numakin.terminal import console, follow, is_redrawn
 
 NAME = "top"
 EXAMPLES = """\
@@ -23,9 +22,6 @@ examples:
   kubectl numakin top -n shop            live; Ctrl-C ends it
   kubectl numakin top -A --once -o json  once, for machines
 """
-
-EVERY_S = 2.0
-"""Seconds between two questions."""
 
 SHOWN = 40
 """Pairs, the heaviest, where no terminal says how many lines there are."""
@@ -40,18 +36,14 @@ def add_options(own: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, session: Session) -> int:
     namespace = "" if given.all_namespaces else session.namespace
     out = console()
-    if given.once or given.output in ("json", "yaml") or not out.is_terminal:
-        graph = _asked(session, namespace)
-        if not graph["edges"] and given.output not in ("json", "yaml"):
-            print(_nothing(namespace, graph["edges_known"]))
-            return 0
-        rows = SHOWN if given.output == "table" else len(graph["edges"])
-        show(graph, given.output, lambda: [_table(graph, rows, namespace)])
-        return 0
-    with Live(console=out, screen=True, auto_refresh=False) as live:
-        while True:
-            live.update(_table(_asked(session, namespace), out.height - 6, namespace), refresh=True)
-            time.sleep(EVERY_S)
+    if is_redrawn(out) and not given.once and given.output not in ("json", "yaml"):
+        follow(
+            out, lambda: _asked(session, namespace), lambda graph: _shown(graph, out.height - 6, namespace), Unanswered
+        )
+    graph = _asked(session, namespace)
+    rows = SHOWN if given.output == "table" else len(graph["edges"])
+    show(graph, given.output, lambda: [_shown(graph, rows, namespace)])
+    return 0
 
 
 def _asked(session: Session, namespace: str) -> dict[str, Any]:
@@ -72,7 +64,9 @@ def _nothing(namespace: str, known: int) -> str:
     return "no traffic between opted-in pods is known yet; kubectl numakin doctor says which nodes do not observe any"
 
 
-def _table(graph: dict[str, Any], rows: int, namespace: str) -> Table:
+def _shown(graph: dict[str, Any], rows: int, namespace: str) -> Table | str:
+    if not graph["edges"]:
+        return _nothing(namespace, graph["edges_known"])
     made = table("from", "to", "by", "bytes/s", "messages/s", "group", right=("bytes/s", "messages/s"))
     groups = {row["workload"]: row["group"] for row in graph["workloads"]}
     shown = graph["edges"][: max(1, rows)]

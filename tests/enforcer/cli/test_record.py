@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from enforcer.cli import top
+from numakin.terminal import EVERY_S
 from tests.clock import Clock
 
 
@@ -38,7 +39,7 @@ def recorded(monkeypatch, tmp_path: Path):
 
     def record(coming: int) -> list[str]:
         monkeypatch.setattr(top, "get", Observer(coming).get)
-        assert top.record("there:1", tmp_path / "file", 10 * top.EVERY_S) == 0
+        assert top.record("there:1", tmp_path / "file", 10 * EVERY_S) == 0
         return (tmp_path / "file").read_text().splitlines()
 
     return record

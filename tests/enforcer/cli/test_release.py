@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +54,21 @@ def test_an_enforcer_that_does_not_answer_is_not_called_absent(monkeypatch, caps
     monkeypatch.setattr(status, "PATIENCE_S", 0.1)
     assert status.status(tmp_path, as_json=False) == 1
     assert "has not answered within 0 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "said"), [
+    ("release", "numakin-enforcer: not waited for; it goes on: see `numakin-enforcer status`, or release again\n"),
+    ("status", ""),
+])  # fmt: skip
+def test_an_interrupt_is_no_fault_of_ours(tmp_path, hook, command, said):
+    words = [sys.executable, "-m", "enforcer", command, f"--run-dir={tmp_path}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+        connection, _ = hook.accept()
+        with connection:
+            assert connection.recv(1)
+            asking.send_signal(signal.SIGINT)
+            out, err = asking.communicate()
+    assert (asking.returncode, out, err) == (130, "", said)
 
 
 def test_kubectl_numakin_waits_longer_than_the_program_in_the_pod():

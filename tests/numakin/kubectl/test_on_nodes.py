@@ -303,6 +303,29 @@ def test_without_the_right_to_exec_that_is_said_node_by_node(there):
     assert 'User "viewer" cannot get resource "pods/exec"' in " ".join(received.out.split())
 
 
+def test_who_has_rights_in_numakins_namespace_alone_is_told_all_that_can_be_known_from_there(there):
+    """And of the rest that it is not known, and what it takes: it was all that was said of the extender's reports."""
+    rules = [
+        {"apiGroups": [""], "resources": ["pods", "pods/exec", "pods/proxy"], "verbs": ["get", "list", "create"]},
+        {"apiGroups": [""], "resources": ["services/proxy"], "verbs": ["get"]},
+    ]
+    token = there.api.grant("admin-of-numakin", rules, NAMESPACE)
+    enforcer = Enforcer(there.cluster.reports, "apart")
+    enforcer.report(machine(), registered=False)
+    try:
+        found = findings(there.ask("doctor", "-o", "json", token=token))
+    finally:
+        enforcer.close()
+    assert found["apart", "report"][0][0] == "bad"
+    unknown = [
+        text for grade, text in found["cluster", "extender"] + found["cluster", "scheduler"] if "not known" in text
+    ]
+    assert [text.partition(" is not known: the API server does not allow this: ")[0] for text in unknown] == [
+        "whether some nodes have no enforcer", "whether kube-scheduler runs with --config",
+    ]  # fmt: skip
+    assert {grade for where in found if where[0] == "cluster" for grade, _ in found[where]} <= {"note", "good"}
+
+
 def test_where_numakin_is_not_installed_its_namespace_is_asked_for(there):
     found = findings(there.ask("doctor", "--numakin-namespace", "elsewhere", "-o", "json"))
     ((grade, text),) = found["cluster", "extender"]

@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from lab.standins.apiserver import ApiServer, faults
+from numakin.kubectl.apiserver import connect
+from numakin.kubectl.reach import VIEWER_HEADER, ViewerToken
 from tests.manifests.rendered import MANIFESTS
 from tests.numakin.kubectl.asking import Told, ask
 from tests.numakin.kubectl.documents import deployment
@@ -128,3 +130,22 @@ def test_where_there_is_an_account_for_viewers_its_token_goes_along(api, tmp_pat
     (passed, *_) = [request for request in api.asked if request.subresource == "proxy"]
     assert passed.headers["x-numakin-token"].count(".") == 2
     assert "Bearer" not in passed.headers["x-numakin-token"]
+
+
+def test_a_token_that_was_not_given_for_once_is_asked_for_again(api, tmp_path):
+    """`top` and comparisons ask for minutes: they were told that they may not read."""
+    api.create("v1", "serviceaccounts", {"metadata": {"name": "numakin-viewer"}}, "numakin")
+    api.order(faults.THROTTLED, "create", "serviceaccounts/token")
+    token = ViewerToken(connect(str(api.kubeconfig(tmp_path / "config", "admin-token", "shop")), ""), "numakin")
+    assert token.headers == {}
+    given = token.headers
+    assert given[VIEWER_HEADER].count(".") == 2
+    assert token.headers == given
+
+
+def test_who_may_not_have_a_token_is_not_refused_again_with_every_question(api, tmp_path):
+    token = ViewerToken(
+        connect(str(api.kubeconfig(tmp_path / "config", api.grant("nobody", []), "shop")), ""), "numakin"
+    )
+    assert token.headers == token.headers == {}
+    assert sum(request.subresource == "token" for request in api.asked) == 1

@@ -30,7 +30,8 @@ export function MapView({ overview, route }: { overview: Overview; route: Route 
     [overview.nodes, route, homes?.join()],
   );
   const path = names.length ? `rooms?${names.map((name) => `node=${encodeURIComponent(name)}`).join("&")}` : null;
-  const { value: rooms, error } = useAnswer<Rooms>(path, overview.version);
+  const { value, error } = useAnswer<Rooms>(path, overview.version);
+  const rooms = useLatest(value, path !== null);
   const selected = route.kind === "pod" ? (rooms?.nodes.flatMap((room) => room.pods).find((pod) => pod.pod === route.name)?.uid ?? null) : null;
   const focus = hovered ?? selected;
   const near = useMemo(() => neighbours(rooms, focus), [rooms, focus]);
@@ -77,6 +78,13 @@ export function MapView({ overview, route }: { overview: Overview; route: Route 
       {rooms && rooms.lines_known > rooms.lines.length && <p class="note">The {rooms.lines.length} heaviest of {plural(rooms.lines_known, "line")} are shown.</p>}
     </>
   );
+}
+
+/** The rooms before stay until others are there: who reads or has the focus among them stays where they are. */
+function useLatest(value: Rooms | null, asked: boolean): Rooms | null {
+  const latest = useRef<Rooms | null>(null);
+  latest.current = asked ? (value ?? latest.current) : null;
+  return latest.current;
 }
 
 /** The pods that a pod exchanges anything with, itself too; null where none is in focus. */

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Head, inOrder, turned, type Column, type Order } from "../tables/sorting";
+import { More } from "./more";
 
 const ROWS = 50;
 const FEW = 10;
@@ -38,9 +39,7 @@ export function Roster<Row>({ label, rows, columns, words, row }: Props<Row>) {
           <tbody>{shown.map(row)}</tbody>
         </table>
       </div>
-      {found.length > shown.length && (
-        <button type="button" class="open" onClick={() => setPages(pages + 1)}>{Math.min(ROWS, found.length - shown.length)} more of {found.length - shown.length}</button>
-      )}
+      <More shown={shown.length} known={found.length} page={ROWS} onClick={() => setPages(pages + 1)} />
     </>
   );
 }

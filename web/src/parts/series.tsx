@@ -56,9 +56,15 @@ function latest(points: [number, number][]): number {
   return Math.max(Date.now() / 1000, points.at(-1)?.[0] ?? 0);
 }
 
+/** The time, with the day below it where the ticks are of several days. */
 function clock(seconds: number, ticks: number[]): string {
   const fine = (ticks[1] ?? Infinity) - (ticks[0] ?? 0) < 60;
-  return new Date(1000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(fine ? { second: "2-digit" } : {}) });
+  const time = new Date(1000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(fine ? { second: "2-digit" } : {}) });
+  return new Set(ticks.map(day)).size > 1 ? `${time}\n${day(seconds)}` : time;
+}
+
+function day(seconds: number): string {
+  return new Date(1000 * seconds).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
 /** A custom colour as a canvas takes it. */

@@ -4,6 +4,7 @@ import type { Overview } from "../live";
 import { NAMESPACE } from "../namespace";
 import { CpuMeter, MemoryMeter } from "../parts/fill";
 import { Open } from "../parts/links";
+import { More } from "../parts/more";
 import { State } from "../parts/state";
 import type { Route } from "../route";
 import type { NodeRow } from "../types";
@@ -55,7 +56,7 @@ export function NodesTable({ overview, route }: { overview: Overview; route: Rou
         </table>
       </div>
       {!rows.length && <p class="empty">No enforcer has reported a node yet. <code>kubectl -n {NAMESPACE} get pods</code> shows whether they run.</p>}
-      {rows.length > shown.length && <button type="button" class="open" onClick={() => setPages(pages + 1)}>{PAGE} more of {rows.length - shown.length}</button>}
+      <More shown={shown.length} known={rows.length} page={PAGE} onClick={() => setPages(pages + 1)} />
     </>
   );
 }
