@@ -51,11 +51,15 @@ class WorkloadIndex:
     windows: int = 0
 
     def after(self, containers: Iterable[local.LocalContainer]) -> WorkloadIndex:
-        """With the containers of now; pods that are gone keep their workload for a while."""
+        """With the containers of now; pods that are gone keep their workload for a while. A workload that pods counted
+        as until their owner was known is none, and expected no more.
+        """
         now = {container.pod: container.workload for container in containers if container.opted_in}
         past = [(pod, name) for pod, name in self.workloads.items() if pod not in now]
         workloads = {**dict(past[-MOST_PAST:]), **now}
-        return _counted(replace(self, present=frozenset(now), workloads=workloads))
+        guessed = {name for pod, name in self.workloads.items() if now.get(pod, name) != name}.difference(now.values())
+        peaks = {name: peak for name, peak in self.peaks.items() if name not in guessed}
+        return _counted(replace(self, present=frozenset(now), workloads=workloads, peaks=peaks))
 
     def over_a_window(self, occupancy: Occupancy) -> WorkloadIndex:
         """A window later, with what the members ask for that sit there."""

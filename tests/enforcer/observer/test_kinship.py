@@ -114,6 +114,17 @@ class TestExpected:
         (b,) = (entry for entry in workload_index.expected(TALK) if entry.name == "ns/Deployment/b")
         assert (b.demand.cpu_milli, b.replicas) == (4000, 1)
 
+    def test_none_of_a_workload_that_was_guessed_until_the_owner_of_its_pods_was_known(self) -> None:
+        """As an operator's, whose pods' labels do not name it: pods would be expected, and given slots, that never come."""
+        guessed = (*PODS, ("c1", "ns/Pod/c1"), ("c2", "ns/Pod/c2"))
+        known = (*PODS, ("c1", "ns/StrimziPodSet/c"), ("c2", "ns/StrimziPodSet/c"))
+        workload_index = WorkloadIndex().after(here(*guessed)).over_a_window(seated(*guessed))
+        workload_index = workload_index.after(here(*known)).over_a_window(seated(*known))
+        expected = workload_index.expected(workload_index.with_silent(TALK))
+        assert {(entry.name, entry.replicas) for entry in expected} == {
+            ("ns/Deployment/a", 2), ("ns/Deployment/b", 1), ("ns/StrimziPodSet/c", 2),
+        }  # fmt: skip
+
     def test_where_nobody_was_seen_to_talk_there_is_nothing_to_plan(self) -> None:
         workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
         assert workload_index.expected(workload_index.with_silent({})) == []
