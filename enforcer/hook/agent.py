@@ -21,7 +21,7 @@ from enforcer.hook.ownership.adoption import claim_on_stranger
 from enforcer.hook.read_back import ReadBack
 from enforcer.hook.relief import Relief
 from enforcer.hook.takeover import Takeover
-from enforcer.hook.unbinding import unbound, where_full
+from enforcer.hook.unbinding import unbound
 from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.decide import Decision, Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -242,19 +242,17 @@ class Agent:
         updates += self._own_cpus_as_asked(of_pod)
         return pods.merged([*updates, *ledger.settle()])
 
-    def _opened(self, requests: Iterable[Request]) -> list[nri.ContainerUpdate]:
+    def _opened(self, requests: Iterable[Request], *, only_full: bool = False) -> list[nri.ContainerUpdate]:
         """Updates for those of them whose bound memory is less than they may use."""
         ledger = self.ledger
-        ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, requests)
+        ledger.occupancy, updates = unbound(ledger.machine, ledger.occupancy, requests, only_full=only_full)
         ledger.records.counts["memory opened"] += len(updates)
         return updates
 
     def _open_where_full(self) -> None:
         """Where others have filled the NUMA nodes of members that are bound there."""
-        ledger = self.ledger
-        asking = (*ledger.requests.values(), *ledger.narrowed.values())
-        requests = where_full(ledger.machine, ledger.occupancy, asking)
-        if requests and (updates := self._opened(requests)):
+        asking = (*self.ledger.requests.values(), *self.ledger.narrowed.values())
+        if updates := self._opened(asking, only_full=True):
             log.warning("memory runs short: members are no longer bound there", containers=len(updates))
             self.moves.take_along(updates)
 
@@ -271,7 +269,7 @@ class Agent:
             resident = ledger.residents.now().get(request.container)
             if resident is not None:
                 why = Reason("resized", f"{request.demand.cpu_milli / 1000:g} CPUs", f"it had CPUs {held.cpus}")
-                ledger.records.resized(resident, decision, why, at=ledger.occupancy.generation)
+                ledger.records.again(resident, decision, why, event="update", at=ledger.occupancy.generation)
         return ledger.updates_since(before)
 
     def start_container(self, pod: nri.PodSandbox, container: nri.Container) -> None:

@@ -25,6 +25,9 @@ log = Log("hook.agent")
 RELIEF = frozenset({"let out", "home again"})
 """Reasons of which only the last counts."""
 
+COUNTED = {"move": "moved", "room": "improved"}
+"""Decisions on running members, by event."""
+
 OUTCOMES = {number: name.lower() for name, number in pb.Outcome.items()}
 
 MOST_RECORDS = 1024
@@ -95,31 +98,18 @@ class DecisionRecords:
             lambda: self._log_placed(pod, container, decision, event=event, at=at, nominated=nominated, outcome=outcome)
         )
 
-    def moved(self, moved: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
-        """why: what its step brings, and from where it came."""
-        self.counts["moved"] += 1
-        self._again(moved, decision, why, event="move", at=at)
-
-    def improved(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
-        """A running member that was second best until there was room. why: what it was."""
-        self.counts["improved"] += 1
-        self._again(member, decision, why, event="room", at=at)
-
     def shares_again(self, member: local.LocalContainer, decision: Decision, *, at: int) -> None:
         """A running member that was alone on more CPUs than it asked for."""
         self.counts["shares again"] += 1
         self._pending.append(lambda: self._log_placed(*as_told(member), decision, event="room", at=at))
 
-    def resized(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
-        """A running member whose CPUs of its own are others now, as it asks for more or fewer."""
-        self._again(member, decision, why, event="update", at=at)
-
-    def rehomed(self, member: local.LocalContainer, decision: Decision, why: Reason, *, at: int) -> None:
-        """A running member whose place has gone. why: what has."""
-        self._again(member, decision, why, event="machine", at=at)
-
-    def _again(self, member: local.LocalContainer, decision: Decision, why: Reason, *, event: str, at: int) -> None:
-        """A decision on a running member; the first reason is what led to it."""
+    def again(self, member: local.LocalContainer, decision: Decision, why: Reason, *, event: str, at: int) -> None:
+        """A decision on a running member. why: what led to it, beside the decision's own reasons. event: `move`; `room`
+        where there is more than when it came; `update` where it asks for more or fewer CPUs of its own; `machine` where
+        its place has gone.
+        """
+        if event in COUNTED:
+            self.counts[COUNTED[event]] += 1
         explained = replace(decision, reasons=(why, *decision.reasons))
         self._pending.append(lambda: self._log_placed(*as_told(member), explained, event=event, at=at))
 

@@ -20,7 +20,7 @@ from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.facts.sandboxes import Sandboxes
 from enforcer.hook.hardware.live import notable
 from enforcer.hook.newcomers import Newcomers
-from enforcer.hook.ownership.checkpoint import Grant, Past
+from enforcer.hook.ownership.checkpoint import Grant, KnownBeside, Past
 from enforcer.hook.prepared import Basis, PreparedDecisions
 from enforcer.local.learned import Learned
 from enforcer.machine.cgroup import CpusAndMems
@@ -72,7 +72,7 @@ class Ledger:
         self.narrowed: dict[str, Request] = {}
         """Of these what they ask for; they are none of the `requests`, which may be placed elsewhere at any time."""
         self.left: dict[str, Grant] = {}
-        """By container, as `checkpoint.Left` has it."""
+        """By container, as `KnownBeside` has it."""
         self.past = Past()
         self.released = False
         self.remark: Callable[[Decision], tuple[Reason, ...]] | None = None
@@ -428,6 +428,11 @@ class Ledger:
         left = self.left.pop(container, None)
         if left is not None and left.mems and not claim.mems:
             self.left[container] = replace(left, cpus=CpuSet(), within=CpuSet())
+
+    def beside(self, of: Allocation) -> KnownBeside:
+        """What is to be written down of a container beside its allocation."""
+        key = of.container
+        return KnownBeside(self.demands.shown(of.pod, key), self.within.get(key, CpuSet()), self.left.get(key))
 
     def undone(self, container: str, named: CpusAndMems) -> list[nri.ContainerUpdate]:
         """The update that gives back what is our work of another owner's container, whose cgroup names this."""

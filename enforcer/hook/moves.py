@@ -210,7 +210,7 @@ class MoveExecutor:
                 else f"of the traffic here comes into one cache, from CPUs {source.cache_domain}"
             )
             why = Reason("moved", f"{step.gain:.1%}", effect)
-            ledger.records.moved(residents[request.container], decision, why, at=at)
+            ledger.records.again(residents[request.container], decision, why, event="move", at=at)
         return updates
 
     def take_back(self, step: local.Moves.Step, failed: Iterable[str], before: Occupancy) -> list[nri.ContainerUpdate]:
@@ -248,7 +248,8 @@ class MoveExecutor:
                 _, decision = ledger.place(ledger.requests[key])
                 if key in residents:
                     why = Reason("moved", "", f"back to its pod, which was not moved, from CPUs {held.cpus}")
-                    ledger.records.moved(residents[key], decision, why, at=ledger.occupancy.generation)
+                    at = ledger.occupancy.generation
+                    ledger.records.again(residents[key], decision, why, event="move", at=at)
 
     def _moved_into(self, stay: set[str], step: local.Moves.Step, before: Occupancy) -> set[str]:
         """The step's others who share a pool of which nothing is left once these reservations are where they were."""

@@ -109,7 +109,8 @@ class SecondBest:
         for request, decision in moved.decisions:
             ledger.tell_lenders(decision)
             if request.container in residents:
-                ledger.records.improved(residents[request.container], decision, why, at=ledger.occupancy.generation)
+                at = ledger.occupancy.generation
+                ledger.records.again(residents[request.container], decision, why, event="room", at=at)
         return True
 
 

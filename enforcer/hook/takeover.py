@@ -17,7 +17,7 @@ from enforcer.hook.ownership.adoption import (
     known_of,
     owner_of,
 )
-from enforcer.hook.ownership.checkpoint import Grant, Past
+from enforcer.hook.ownership.checkpoint import Grant, KnownBeside, Past
 from numakin.placement.decide import memory
 from numakin.placement.decide.asked.pod_budget import has_its_share
 from numakin.placement.decide.asked.quota import has_room
@@ -125,7 +125,10 @@ class Takeover:
     def _open_members(self) -> None:
         """What was given goes into the record of the past, and every member takes room by its requests alone."""
         ledger = self._ledger
-        ledger.past = ledger.past.with_those_of(ledger.occupancy, within=ledger.within)
+        within = ledger.within
+        ledger.past = ledger.past.with_those_of(
+            ledger.occupancy, lambda of: KnownBeside(within=within.get(of.container, CpuSet()))
+        )
         residents = ledger.residents.now()
         for container in ledger.disown_members():
             if container in residents:
@@ -144,7 +147,7 @@ class Takeover:
     def _start_over(self, uids: set[str]) -> Past:
         """Forgets containers, and keeps the reservations of members that are still there; what was given so far."""
         ledger, before = self._ledger, self._ledger.occupancy
-        past = ledger.past.with_those_of(before, ledger.demands.shown, ledger.within, ledger.left)
+        past = ledger.past.with_those_of(before, ledger.beside)
         ledger.residents.clear()
         ledger.requests.clear()
         ledger.within.clear()

@@ -16,29 +16,21 @@ from numakin.placement.state.occupancy import Occupancy
 from numakin.wire import nri_pb2 as nri
 
 
-def where_full(machine: Machine, occupancy: Occupancy, requests: Iterable[Request]) -> list[Request]:
-    """Those of whose containers' memory nothing is left, while there is other memory."""
-    full = memory.full(machine, occupancy)
-    held = ((request, occupancy.allocations.get(request.container)) for request in requests if full)
-    return [request for request, now in held if now is not None and _is_full(machine, now.mems, full)]
-
-
-def _is_full(machine: Machine, mems: NumaSet, full: NumaSet) -> bool:
-    return bool(mems) and mems <= full and not machine.mems <= mems
-
-
 def unbound(
-    machine: Machine, occupancy: Occupancy, requests: Iterable[Request]
+    machine: Machine, occupancy: Occupancy, requests: Iterable[Request], *, only_full: bool = False
 ) -> tuple[Occupancy, list[nri.ContainerUpdate]]:
     """The occupancy with the memory of these requests' containers open where a binding could kill, and the
     updates for the runtime. All memory is named: an empty list would mean "as it is".
+
+    only_full: no request asks for more than when it was bound: only those are opened of whose memory nothing is left.
     """
     updates, full = [], memory.full(machine, occupancy)
-    for request in requests:
+    for request in requests if full or not only_full else ():
         allocation = occupancy.allocations.get(request.container)
         if allocation is None or allocation.externally_managed or not allocation.mems:
             continue
-        if _is_full(machine, allocation.mems, full) or not memory.covered(machine, occupancy, request, allocation.mems):
+        is_full = allocation.mems <= full and not machine.mems <= allocation.mems
+        if is_full or not (only_full or memory.covered(machine, occupancy, request, allocation.mems)):
             occupancy = occupancy.with_allocation(replace(allocation, mems=NumaSet()))
             updates.append(pods.update(request.container, CpuSet(), machine.all_mems))
     return occupancy, updates

@@ -16,8 +16,7 @@ from numakin.placement.model.live_usage import Live
 from numakin.placement.model.rules import Rules
 from numakin.placement.model.topology import Machine
 from numakin.wire import nri_pb2 as nri
-
-GIB = 1 << 30
+from tests.enforcer.hook.world import path_of
 
 
 class Restarting:
@@ -29,7 +28,8 @@ class Restarting:
     whose updates some were lost since the last Synchronize that was carried out. unified: a cgroup that nobody has set
     has no cpuset of its own, as in version 2; else it has all CPUs by name. at_any_time: whether the runtime may be sent
     updates whatever it is doing. limited: as `World` has it. creating: containers whose creation is
-    under way, which no list of the runtime has.
+    under way, which no list of the runtime has. pages: bytes on each NUMA node, by the cgroup of a container that runs.
+    moved: the most of them that the kernel has moved for one update, by container.
     """
 
     def __init__(
@@ -55,6 +55,8 @@ class Restarting:
         self.running: dict[str, tuple[nri.PodSandbox, nri.Container]] = {}
         self._lacking: dict[str, set[str]] = {}
         self.creating: set[str] = set()
+        self.pages: dict[str, dict[int, int]] = {}
+        self.moved: dict[str, int] = {}
         self.busy: dict[int, float] = {}
         self.cpu_seconds: dict[str, float] = {}
         self.used_memory: dict[int, int] = {}
@@ -81,6 +83,7 @@ class Restarting:
             load=lambda: Live(stalled=self.stalled),
             limited=lambda _path, _uid: self.limited,
             rules=self.rules,
+            memory_now=self.pages.get,
             in_vm="kata".__eq__,
             within_others=self.within_others,
             pod_cgroup=lambda _path, uid: any(sandbox.uid == uid for sandbox in self.sandboxes.values()),
@@ -98,6 +101,8 @@ class Restarting:
         """
         assert self.unified
         self.machine = machine
+        for key in self.running:
+            self._keep_within(key)
         if self.agent is not None:
             self.tell(self.agent.rehoming.onto(self.facts()), lost=lost)
 
@@ -214,7 +219,7 @@ class Restarting:
         pod, started = self.running[container]
         if self.heard is not None:
             self.heard.start_container(pod, started)
-        started.state = nri.CONTAINER_RUNNING
+        started.state, started.pid = nri.CONTAINER_RUNNING, 1
         self.cgroups[started.linux.cgroups_path] = self.created[container]
         if self.heard is not None:
             self.caught_up(container)  # it compares
@@ -224,14 +229,14 @@ class Restarting:
         """A container that was created does not start: the runtime has it among those that ended, and tells nothing."""
         self.creating.discard(container)
         _, ended = self.running.pop(container)
-        del self.cgroups[ended.linux.cgroups_path]
+        self._remove(ended)
 
     def stop(self, container: str, *, lost: bool = False, hung_up: bool = True, sandbox: bool = True) -> None:
         """lost: the runtime carries out nothing of our answer. hung_up: since it came too late. sandbox: its pod ends
         as well.
         """
         pod, ended = self.running.pop(container)
-        del self.cgroups[ended.linux.cgroups_path]
+        self._remove(ended)
         self.creating.discard(container)
         self.caught_up(container)
         if self.heard is not None:
@@ -282,7 +287,21 @@ class Restarting:
                 path, cpu = path_of(update.container_id), update.linux.resources.cpu
                 cpus, mems = self.cgroups[path]
                 self.cgroups[path] = CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems
+                moved = self._keep_within(update.container_id)
+                self.moved[update.container_id] = max(moved, self.moved.get(update.container_id, 0))
                 _tell(self.running[update.container_id][1], cpu)
+
+    def _keep_within(self, container: str) -> int:
+        """The kernel moves the pages that `cpuset.mems` leave out before it returns; how many bytes."""
+        pages, mems = self.pages.get(path_of(container), {}), self.mems(container)
+        gone = sum(pages.pop(node) for node in [*pages] if node not in mems)
+        if gone:
+            pages[mems.lowest] = pages.get(mems.lowest, 0) + gone
+        return gone
+
+    def _remove(self, ended: nri.Container) -> None:
+        del self.cgroups[ended.linux.cgroups_path]
+        self.pages.pop(ended.linux.cgroups_path, None)
 
     def use(self, wanted: Mapping[str, float], seconds: float) -> None:
         """Containers take so many CPUs where they may run, for so long; what is too much for a CPU is shared out."""
@@ -317,26 +336,6 @@ def _tell(container: nri.Container, cpu: nri.LinuxCPU) -> None:
     """A runtime lists its containers with what was set last."""
     told = container.linux.resources.cpu
     told.cpus, told.mems = cpu.cpus or told.cpus, cpu.mems or told.mems
-
-
-def path_of(container: str) -> str:
-    return f"/kubepods/{container}"
-
-
-def pod(name: str, **annotations: str) -> nri.PodSandbox:
-    keys = {f"{key}.numakin.io": value for key, value in annotations.items()}
-    return nri.PodSandbox(id=f"sandbox-{name}", name=name, uid=f"uid-{name}", namespace="shop", annotations=keys)
-
-
-def container(name: str, cpus: float = 1, claim: str = "", created_at: int = 0) -> nri.Container:
-    made = nri.Container(
-        id=name, pod_sandbox_id=f"sandbox-{name}", name="app", state=nri.CONTAINER_RUNNING, created_at=created_at
-    )
-    made.linux.cgroups_path = path_of(name)
-    made.linux.resources.cpu.shares.value = int(cpus * 1024)
-    made.linux.resources.cpu.cpus = claim
-    made.linux.resources.memory.limit.value = GIB
-    return made
 
 
 def ours(node: Restarting, name: str) -> bool:

@@ -14,8 +14,8 @@ from numakin.placement.model.rules import Rules
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.changing import without
-from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
+from tests.enforcer.hook.world import GIB, container, path_of, pod, two_numa_nodes
+from tests.enforcer.restarts import Restarting, ours
 
 SECOND = NumaSet.parse("1")
 

@@ -18,8 +18,8 @@ from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.changing import without
-from tests.enforcer.hook.world import limited, of_pod, two_numa_nodes
-from tests.enforcer.restarts import GIB, Restarting, container, ours, path_of, pod
+from tests.enforcer.hook.world import GIB, container, limited, of_pod, path_of, pod, two_numa_nodes
+from tests.enforcer.restarts import Restarting, ours
 from tests.machines import NO_NUMA, machine
 
 

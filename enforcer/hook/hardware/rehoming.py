@@ -151,7 +151,8 @@ class Rehoming:
                 yielded += self._left(request, residents[container], limit, before.allocations[container])
                 continue
             _, decision = ledger.place(request)
-            ledger.records.rehomed(residents[container], decision, why, at=ledger.occupancy.generation)
+            at = ledger.occupancy.generation
+            ledger.records.again(residents[container], decision, why, event="machine", at=at)
         return yielded
 
     def _left(

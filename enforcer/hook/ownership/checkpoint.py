@@ -32,9 +32,9 @@ class Grant:
 
     reservation: its key; empty: written by an older enforcer. parts, cache_domain, let_out: as the reservation has
     them. before: what it had on other NUMA nodes or with other exclusive CPUs, or let out to others, while the runtime
-    has not shown that it has carried out the change; of another owner's, as `Left` has it. asked: millicores and bytes
-    that the runtime showed of it when it got CPUs of its own, or bound memory; empty: not known. within: the CPUs of
-    another owner within which it is narrowed.
+    has not shown that it has carried out the change; of another owner's, `KnownBeside.left`. asked: millicores and
+    bytes that the runtime showed of it when it got CPUs of its own, or bound memory; empty: not known. within: the CPUs
+    of another owner within which it is narrowed.
     """
 
     pod: str
@@ -64,26 +64,22 @@ class Grant:
         return self.homes | self.let_out | before
 
 
-Asked = Callable[[str, str], tuple[int, ...]]
-"""From a pod's uid and a container's id to what `Grant.asked` is of it."""
+class KnownBeside(NamedTuple):
+    """What the occupancy does not say of a container: `Grant.asked` and `Grant.within` of it. left: of one that is
+    another owner's by now, which of its cpuset is our work and to be undone: what we bound its memory to, and the CPUs
+    that we narrowed it to within the other's.
+    """
+
+    asked: tuple[int, ...] = ()
+    within: CpuSet = CpuSet()
+    left: Grant | None = None
 
 
-Within = Mapping[str, CpuSet]
-"""By a container's id what `Grant.within` is of it."""
-
-NOWHERE: Within = {}
-
-Left = Mapping[str, Grant]
-"""By the id of a container that is another owner's by now, which of its cpuset is our work and to be undone: what we
-bound its memory to, and the CPUs that we narrowed it to within the other's.
-"""
-
-NOTHING_LEFT: Left = {}
+Beside = Callable[[Allocation], KnownBeside]
 
 
-def unknown(_pod: str, _container: str) -> tuple[int, ...]:
-    """Of any container."""
-    return ()
+def nothing_beside(_allocation: Allocation) -> KnownBeside:
+    return KnownBeside()
 
 
 @dataclass(frozen=True)
@@ -137,11 +133,9 @@ class Past:
         """What is left of it once the runtime's list was compared with it."""
         return Past(freed=self.exclusive)
 
-    def with_those_of(
-        self, occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE, left: Left = NOTHING_LEFT
-    ) -> Past:
+    def with_those_of(self, occupancy: Occupancy, beside: Beside = nothing_beside) -> Past:
         """The occupancy's own word counts where both know a container."""
-        grants = {**self.grants, **grants_of(occupancy, asked, within, left)}
+        grants = {**self.grants, **grants_of(occupancy, beside)}
         return replace(self, grants=grants, kept_off=self.kept_off | kept_off_of(occupancy))
 
 
@@ -158,33 +152,17 @@ def kept_off_of(occupancy: Occupancy) -> frozenset[str]:
     )
 
 
-def grants_of(
-    occupancy: Occupancy, asked: Asked = unknown, within: Within = NOWHERE, left: Left = NOTHING_LEFT
-) -> dict[str, Grant]:
+def grants_of(occupancy: Occupancy, beside: Beside = nothing_beside) -> dict[str, Grant]:
     """Of the members that were given something, and of those whose cpuset is externally managed."""
-    made = {
-        key: grant_of(
-            allocation,
-            occupancy.reservations.get(allocation.reservation),
-            asked(allocation.pod, key),
-            within.get(key, CpuSet()),
-            left.get(key),
-        )
-        for key, allocation in occupancy.allocations.items()
-    }
+    reservations, allocations = occupancy.reservations, occupancy.allocations
+    made = {key: grant_of(it, reservations.get(it.reservation), beside(it)) for key, it in allocations.items()}
     return {key: grant for key, grant in made.items() if grant is not None}
 
 
-def grant_of(
-    allocation: Allocation,
-    reservation: Reservation | None,
-    asked: tuple[int, ...] = (),
-    within: CpuSet = CpuSet(),
-    left: Grant | None = None,
-) -> Grant | None:
+def grant_of(allocation: Allocation, reservation: Reservation | None, beside: KnownBeside) -> Grant | None:
     """None for a container that was given nothing."""
     if allocation.externally_managed:
-        return Grant(allocation.pod, externally_managed=True, before=left)
+        return Grant(allocation.pod, externally_managed=True, before=beside.left)
     if allocation.reservation == allocation.container or not (allocation.cpus or allocation.mems or allocation.open):
         return None
     return Grant(
@@ -199,8 +177,8 @@ def grant_of(
         parts=reservation.parts if reservation is not None else (),
         cache_domain=reservation.cache_domain if reservation is not None else CpuSet(),
         let_out=reservation.let_out if reservation is not None and not allocation.exclusive else NumaSet(),
-        asked=asked if allocation.exclusive or allocation.mems else (),
-        within=within,
+        asked=beside.asked if allocation.exclusive or allocation.mems else (),
+        within=beside.within,
     )
 
 
@@ -227,21 +205,14 @@ class Wording:
         *,
         released: bool,
         quotas: Mapping[str, Quota] = NO_QUOTAS,
-        asked: Asked = unknown,
-        within: Within = NOWHERE,
-        left: Left = NOTHING_LEFT,
+        beside: Beside = nothing_beside,
     ) -> str:
         """loaded: what was given before and is still to be compared with the runtime's list: at a start, and of members
         that were released. quotas: of now.
         """
+        reservations = occupancy.reservations
         rows = {
-            key: self._row(
-                allocation,
-                occupancy.reservations.get(allocation.reservation),
-                asked(allocation.pod, key),
-                within.get(key, CpuSet()),
-                left.get(key),
-            )
+            key: self._row(allocation, reservations.get(allocation.reservation), beside(allocation))
             for key, allocation in occupancy.allocations.items()
         }
         self._rows = rows
@@ -258,24 +229,17 @@ class Wording:
         head = f'{{"version":{VERSION},{state},"containers":{{\n'
         return head + ",\n".join(text for _, text in texts[:MOST]) + "}}\n"
 
-    def _row(
-        self,
-        allocation: Allocation,
-        reservation: Reservation | None,
-        asked: tuple[int, ...],
-        within: CpuSet,
-        left: Grant | None,
-    ) -> _Row:
+    def _row(self, allocation: Allocation, reservation: Reservation | None, beside: KnownBeside) -> _Row:
         key = allocation.container
         known = self._rows.get(key)
         same = known is not None and known.allocation is allocation and known.reservation is reservation
-        if known is not None and same and (known.asked, known.within, known.left) == (asked, within, left):
+        if known is not None and same and known.beside == beside:
             return known
-        grant, before = grant_of(allocation, reservation, asked, within, left), self._carried_out.get(key)
+        grant, before = grant_of(allocation, reservation, beside), self._carried_out.get(key)
         ours = grant is not None and not grant.externally_managed
         if grant is not None and ours and before is not None and grant.is_elsewhere(before):
             grant = replace(grant, before=replace(before, before=None))
-        return _Row(allocation, reservation, asked, within, left, grant, _pair(key, grant) if grant is not None else "")
+        return _Row(allocation, reservation, beside, grant, _pair(key, grant) if grant is not None else "")
 
 
 class _Row(NamedTuple):
@@ -283,9 +247,7 @@ class _Row(NamedTuple):
 
     allocation: Allocation
     reservation: Reservation | None
-    asked: tuple[int, ...]
-    within: CpuSet
-    left: Grant | None
+    beside: KnownBeside
     grant: Grant | None
     text: str
 

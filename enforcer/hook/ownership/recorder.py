@@ -113,13 +113,7 @@ class Recorder:
         basis = (occupancy.allocations, occupancy.reservations, ledger.past, ledger.released, quotas)
         if any(now is not before for now, before in zip(basis, self._basis, strict=True)):
             self._worded = self._wording.text(
-                occupancy,
-                ledger.past,
-                released=ledger.released,
-                quotas=quotas,
-                asked=ledger.demands.shown,
-                within=ledger.within,
-                left=ledger.left,
+                occupancy, ledger.past, released=ledger.released, quotas=quotas, beside=ledger.beside
             )
             self._basis = basis
         return self._worded

@@ -212,6 +212,16 @@ def whole_cores_are_whole(truth: Truth) -> None:
             assert all(core <= own for core in cores), f"{key} has CPUs {own}, which are no whole cores"
 
 
+def little_is_moved_of_who_runs(truth: Truth) -> None:
+    """The runtime waits for the kernel. Of who is moved to its kin, memory and all, the observer says how much."""
+    for key, moved in truth.node.moved.items():
+        living = truth.live.get(key)
+        follows = living is not None and living.wish("move") == "cpus-and-memory"
+        if living is not None and not (follows and living.pod.uid in truth.offered):
+            most = (16 << 30) if follows else (256 << 20)
+            assert moved <= most, f"{moved >> 20} MiB of {key} were moved for an update"
+
+
 def _while_told(law: Law) -> Law:
     """Holds while the enforcer is there and the runtime has it."""
 
@@ -228,6 +238,7 @@ LAWS: tuple[Law, ...] = tuple(
         what_the_ledger_says_is_in_the_cgroups,
         memory_is_what_the_ledger_says,
         who_is_bound_has_memory_for_all_that_it_may_use,
+        little_is_moved_of_who_runs,
         each_is_known_and_nobody_else_is,
         no_fault_of_ours_was_met,
         exclusive_is_exclusive,

@@ -20,13 +20,14 @@ from numakin.wire import report_pb2 as pb
 from tests.enforcer.history.laws import LAWS
 from tests.enforcer.history.truth import MOST_PODS, NAMESPACES, VM, WISHES, Living, Truth
 from tests.enforcer.hook.changing import without
-from tests.enforcer.hook.world import limited
-from tests.enforcer.restarts import GIB, container, path_of, pod
+from tests.enforcer.hook.world import GIB, container, limited, path_of, pod
 
 NOT_CREATED = ("has a conflict", "comes to nothing", "is undone")
 
 FATES = (*("runs",) * 6, "starts later", "is being created", "fails", *NOT_CREATED)
 """What becomes of a creation."""
+
+MIB = 1 << 20
 
 CALM = relief_rounds.READINGS + 4
 """Readings after which what is idle is cool, and its members at home: of a cache domain within a NUMA node, too."""
@@ -41,6 +42,7 @@ class History(Truth):
     def step(self, name: str, seed: int) -> None:
         """One thing happens, and all that must hold is looked at. AssertionError where something does not."""
         self.draw = Random(seed)
+        self.node.moved.clear()
         STEPS[name][1](self)
         for law in LAWS:
             law(self)
@@ -180,7 +182,7 @@ class History(Truth):
             return
         self.count += 1
         key, claim = f"c{self.count}", str(self._a_claim() or "")
-        made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim, created_at=self.count)
+        made = container(key, self.draw.choice((0.1, 1, 1, 1.5, 2, 3, 4)), claim=claim, created_at=self.count)
         made.name, made.pod_sandbox_id, made.state = name, sandbox.id, nri.CONTAINER_CREATED
         if (budget := self.budgets.get(sandbox.uid)) is not None:
             made.linux.resources.CopyFrom(limited(budget.slice_of(name) or budget.cpus))
@@ -324,6 +326,13 @@ class History(Truth):
         running.linux.resources.memory.limit.value = resources.memory.limit.value
         self._answered()
 
+    def containers_touch_memory(self) -> None:
+        """Some of those that run, wherever they may by now."""
+        sizes = (0, 100 * MIB, 200 * MIB, 300 * MIB, 5 * GIB, 20 * GIB)
+        for key in sorted(self.live.keys() - {*self.starting()}):
+            if self._often(0.5):
+                self.node.pages[path_of(key)] = {node: self.draw.choice(sizes) for node in self.node.mems(key)}
+
     def another_owner_writes(self) -> None:
         """Over the runtime, as the kubelet does."""
         key, taken, heard = self._a_container(), self._anothers(), self.node.heard
@@ -358,6 +367,7 @@ class History(Truth):
         movers = self.draw.sample(reservations, min(self.draw.choice((1, 1, 2, 3, 4, 6)), len(reservations)))
         if not movers:
             return
+        self.offered |= {occupancy.reservations[key].pod for key in movers}
         sources = [str(occupancy.reservations[key].numa_nodes) for key in movers]
         targets = [*sources[1:], sources[0]]  # a ring
         if len(movers) == 1 or self._often(0.5):
@@ -720,6 +730,7 @@ STEPS: Mapping[str, tuple[float, Callable[[History], None]]] = {
         (1, History.a_pod_with_a_budget_is_resized),
         (1, History.the_extender_tells_of_a_budget),
         (1, History.the_extender_alone_tells_of_a_resize),
+        (3, History.containers_touch_memory),
         (1, History.another_owner_writes),
         (5, History.members_are_moved),
         (0.3, History.an_operator_releases_or_resumes),

@@ -18,8 +18,8 @@ from numakin.placement.model.rules import Rules
 from numakin.placement.optin.quotas import UNLIMITED, Quota
 from numakin.placement.state import pools
 from numakin.wire import nri_pb2 as nri
-from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import Restarting, container, path_of
+from tests.enforcer.hook.world import container, path_of, two_numa_nodes
+from tests.enforcer.restarts import Restarting
 from tests.machines import machine
 
 MOST_PODS, MOST_CONTAINERS = 7, 10
@@ -114,7 +114,8 @@ class Truth:
     of which a container's creation was under way when an enforcer came. homes: the NUMA nodes that members who share
     CPUs were last written down to be on. devices: by resource, how many the kubelet said to be free since the
     enforcer's start. now: seconds. quotas: as operators have set them last. had: the CPUs that each namespace's
-    containers had for themselves when that was looked at last; given: by the latest ledger there was.
+    containers had for themselves when that was looked at last; given: by the latest ledger there was. offered: uids of
+    the pods whose members were to be moved.
     """
 
     def __init__(self, seed: int) -> None:
@@ -158,6 +159,7 @@ class Truth:
         self.not_listed: set[str] = set()
         self.homes: dict[str, NumaSet] = {}
         self.devices: dict[str, int] = {}
+        self.offered: set[str] = set()
         self.now = 0.0
         self.unwritten = self.full = self.released = False
 

@@ -19,7 +19,7 @@ from lab.standins.cri.cgroups import Cgroups
 from lab.standins.machines import MACHINES, write_procfs
 from numakin.placement.model.cpuset import CpuSet
 from numakin.wire import nri_pb2 as nri
-from tests.enforcer.restarts import container, path_of, pod
+from tests.enforcer.hook.world import container, path_of, pod
 from tests.trees import sysfs
 
 Wants = Mapping[str, tuple[int, float]]

@@ -10,7 +10,8 @@ import pytest
 from lab.standins.machines import MACHINES
 from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.busy_node import BusyNode
-from tests.enforcer.restarts import Restarting, container, pod
+from tests.enforcer.hook.world import container, pod
+from tests.enforcer.restarts import Restarting
 
 NAME = "epyc-7763-nps1"
 MACHINE = MACHINES[NAME].machine

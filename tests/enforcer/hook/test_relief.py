@@ -15,7 +15,8 @@ from lab.standins.machines import MACHINES
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.busy_node import BusyNode, FairNode, Wants
-from tests.enforcer.restarts import Restarting, container, pod
+from tests.enforcer.hook.world import container, pod
+from tests.enforcer.restarts import Restarting
 
 NAME = "power8-smt-off"
 HOME, AWAY = CpuSet.parse("0,8,16,24,32"), CpuSet.parse("40,48,56,64,72")

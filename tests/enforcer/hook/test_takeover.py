@@ -156,8 +156,8 @@ def test_who_is_found_bound_to_less_memory_than_it_may_use_has_it_opened() -> No
     made = container("a", memory=12 * GIB)
     world.create(member("a"), made)
     assert world.mems("a") == "0-1"
-    asked = world.agent.ledger.demands.shown
-    text = Wording().text(world.agent.occupancy, checkpoint.Past(), released=False, asked=asked)
+    beside = world.agent.ledger.beside
+    text = Wording().text(world.agent.occupancy, checkpoint.Past(), released=False, beside=beside)
     world.cgroups[made.linux.cgroups_path] = CpuSet.parse("8-15"), NumaSet.parse("2")
     agent = world.started()
     agent.takeover.remember(checkpoint.read(text))

@@ -99,7 +99,7 @@ class World:
 
     def apply(self, updates) -> None:
         for update in updates:
-            path = f"/kubepods/{update.container_id}"
+            path = path_of(update.container_id)
             cpus, mems = self.cgroups[path]
             cpu = update.linux.resources.cpu
             self.cgroups[path] = (CpuSet.parse(cpu.cpus) or cpus, NumaSet.parse(cpu.mems) or mems)
@@ -112,10 +112,10 @@ class World:
         return self._last
 
     def cpus(self, name: str) -> str:
-        return str(self.cgroups[f"/kubepods/{name}"][0])
+        return str(self.cgroups[path_of(name)][0])
 
     def mems(self, name: str) -> str:
-        return str(self.cgroups[f"/kubepods/{name}"][1])
+        return str(self.cgroups[path_of(name)][1])
 
 
 @pytest.fixture
@@ -136,10 +136,17 @@ def pod(name: str, **annotations: str) -> nri.PodSandbox:
     )
 
 
-def container(name: str, cpus: float = 1, memory: int = GIB) -> nri.Container:
-    made = nri.Container(id=name, pod_sandbox_id=f"sandbox-{name}", name="app", state=nri.CONTAINER_RUNNING)
-    made.linux.cgroups_path = f"/kubepods/{name}"
+def path_of(container: str) -> str:
+    return f"/kubepods/{container}"
+
+
+def container(name: str, cpus: float = 1, memory: int = GIB, *, claim: str = "", created_at: int = 0) -> nri.Container:
+    made = nri.Container(
+        id=name, pod_sandbox_id=f"sandbox-{name}", name="app", state=nri.CONTAINER_RUNNING, created_at=created_at
+    )
+    made.linux.cgroups_path = path_of(name)
     made.linux.resources.cpu.shares.value = int(cpus * 1024)
+    made.linux.resources.cpu.cpus = claim
     made.linux.resources.memory.limit.value = memory
     return made
 

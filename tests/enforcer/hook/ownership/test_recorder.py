@@ -14,8 +14,8 @@ from enforcer.hook.ownership.checkpoint import Grant, Past
 from enforcer.hook.ownership.recorder import spare_of
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.state.occupancy import Occupancy
-from tests.enforcer.hook.world import two_numa_nodes
-from tests.enforcer.restarts import Restarting, container, pod
+from tests.enforcer.hook.world import container, pod, two_numa_nodes
+from tests.enforcer.restarts import Restarting
 
 
 @pytest.fixture
