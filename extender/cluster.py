@@ -12,8 +12,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from threading import Lock
 
-import structlog
-
 from extender.ledger import BindingLedger, Nomination
 from extender.picture import Figures, Picture
 from extender.planning.group_planner import GroupPlanner, Plans
@@ -21,6 +19,7 @@ from extender.planning.regrouping import NOT_SEARCHED, Regroupings
 from extender.pod_wait import PodWait
 from extender.promises import Promises
 from extender.scoring.cut_groups import CutGroups
+from extender.scoring.group_holds import HeldPlan
 from extender.scoring.history import History, Offer, PodStory
 from extender.scoring.node_table import NodeState, NodeTable
 from extender.scoring.predict import Wanted
@@ -44,11 +43,12 @@ from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.demand import Demand
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.state.occupancy import Reservation
+from numakin.process.log import Log
 
 MOST_LEFT = 10_000
 """Nodes that have left and whose enforcers may go on for a while."""
 
-_log = structlog.get_logger("cluster")
+_log = Log("cluster")
 
 
 class Cluster:
@@ -333,15 +333,11 @@ class Cluster:
                 for group, places in planned.places.items()
             }
             self._nodes.hold_for_groups(
-                current,
-                waiting.demands,
-                waiting.priorities,
-                waiting.nodes,
-                planned.to_come,
-                devices=waiting.devices,
-                homes=waiting.homes,
-                unsettled=waiting.settling.keys(),
-            )
+                HeldPlan(
+                    current, waiting.demands, waiting.priorities, waiting.nodes, planned.to_come,
+                    waiting.devices, waiting.homes, waiting.settling.keys(),
+                )
+            )  # fmt: skip
             self._nodes.created(pods.pods().keys() - waiting.pods.keys())
             self._ledger.planned(waiting.pods.keys())
         return waiting.again_s

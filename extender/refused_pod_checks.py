@@ -17,7 +17,7 @@ SHARE = 0.25
 """The share of its time that the thread may spend on checks: requests of kube-scheduler come first."""
 
 
-class RefusedPodChecks:
+class RefusedPodChecks(WokenThread):
     """check: these nodes. wake: the pods that one of them would take."""
 
     def __init__(
@@ -27,30 +27,24 @@ class RefusedPodChecks:
         *,
         threads: Threads,
     ) -> None:
-        self._check, self._wake = check, wake
+        super().__init__("refused pods", self._look, share=SHARE, threads=threads)
+        self._check, self._wake_pods = check, wake
         self._lock = threading.Lock()
         self._nodes: set[str] = set()
-        self._thread = WokenThread("refused pods", self._round, share=SHARE, threads=threads)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_s: float) -> None:
-        self._thread.stop(timeout_s)
 
     def changed(self, node: str) -> None:
         """The node's placements have changed. Never waits; there are never more waiting than there are nodes."""
         with self._lock:
             self._nodes.add(node)
-        self._thread.wake()
+        self.wake()
 
-    def _round(self) -> float | None:
+    def _look(self) -> float | None:
         with self._lock:
             nodes, self._nodes = self._nodes, set()
         complete = False
         try:
             welcome = self._check(nodes)
-            self._wake(welcome.pods)
+            self._wake_pods(welcome.pods)
             complete = welcome.complete
         finally:
             if not complete:

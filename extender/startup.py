@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from http import HTTPStatus
 from pathlib import Path
-
-import structlog
 
 from extender.apiserver import own_namespace
 from extender.config import BadConfig, ExtenderConfig
@@ -15,6 +12,7 @@ from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.tls.own_ca import OwnCa
 from extender.scheduler.metrics import Metrics
+from numakin.process.log import Log
 from numakin.process.threads import Backoff, Threads
 from numakin.wire.certificates import BadCertificate, Files, Renewed
 
@@ -35,7 +33,7 @@ _NEEDS_API = {
     "authorise_readers": "ask who may read",
 }
 
-_log = structlog.get_logger("extender")
+_log = Log("extender")
 
 
 def namespace(config: ExtenderConfig) -> str:
@@ -68,18 +66,14 @@ def own_certificates(config: ExtenderConfig, api: Api | None, threads: Threads) 
             own.ensure()
         except (ApiError, Unreachable) as bad:
             failures += 1
-            wait_s = max(Backoff().wait_s(failures), bad.retry_after_s if isinstance(bad, ApiError) else 0.0)
-            if not _passing(bad) or time.monotonic() + wait_s > until:
+            wait_s = max(Backoff().wait_s(failures), bad.retry_after_s)
+            if not bad.passing or time.monotonic() + wait_s > until:
                 own.stop(0.0)
                 raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
             _log.warning("no certificates yet: the API server is asked again", why=str(bad), again_in_s=wait_s)
             time.sleep(wait_s)
         else:
             return own
-
-
-def _passing(bad: ApiError | Unreachable) -> bool:
-    return isinstance(bad, Unreachable) or bad.code == HTTPStatus.TOO_MANY_REQUESTS or bad.code >= 500
 
 
 def renewed(port: str, files: Files, metrics: Metrics) -> Renewed | None:

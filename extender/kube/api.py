@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
@@ -45,11 +46,18 @@ class ApiError(Exception):
         self.reason = reason
         self.retry_after_s = retry_after_s
 
+    @property
+    def passing(self) -> bool:
+        """Whether the API server has too much to do, or a fault of its own: the same may be granted later."""
+        return self.code == HTTPStatus.TOO_MANY_REQUESTS or self.code >= 500
+
 
 class Unreachable(Exception):
     """No answer of an API server: the connection was refused, broken, or silent for too long, what came is no object,
-    or the credentials to ask with can't be read.
+    or the credentials to ask with can't be read. The rest as of `ApiError`.
     """
+
+    passing, retry_after_s = True, 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from http import HTTPStatus
 from itertools import chain, islice, zip_longest
 from typing import Any
 
-import structlog
-
 from extender.kube.api import Api, ApiError, Unreachable
+from numakin.process.log import Log
 from numakin.process.threads import Threaded, Threads
 
 MANAGER = "numakin"
@@ -48,7 +47,7 @@ AGAIN_S = 30.0
 
 _UNSERVED = "the server could not find the requested resource"
 
-_log = structlog.get_logger(__name__)
+_log = Log(__name__)
 
 UNSEEN_S = 30.0
 """How long an object that was made need not be shown by the watch. One that is not seen by then was deleted in between,
@@ -227,8 +226,7 @@ class Publisher(Threaded):
             _log.info("kind not served: not published", kind=item.kind)
             return
         # Not found: it is being deleted just now.
-        passing = refused.code in {404, 429} or refused.code >= 500
-        left_s = max(AGAIN_S, refused.retry_after_s) if passing else ASIDE_S
+        left_s = max(AGAIN_S, refused.retry_after_s) if refused.passing or refused.code == 404 else ASIDE_S
         self._ledger.aside[item.path] = item.uid, now + left_s
         what = "left to its other owner" if refused.code == 409 else "not published"
         _log.warning(what, path=item.path, error=str(refused))

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from extender.state.admission import ANYWHERE, NodeSet
-from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, NumaPlace
 from numakin.placement.model.live_usage import Devices
 
 NODE_WORTH = 0.3
 """What two pods are worth to each other on a node, where on one NUMA node it is 1."""
-
-NONE: CpuMemoryPods = (0, 0, 0)
 
 
 class Pod(NamedTuple):
@@ -43,7 +41,7 @@ class Coming:
 
     group: str
     pods: Sequence[Pod]
-    beyond: CpuMemoryPods = NONE
+    beyond: CpuMemoryPods = NO_ROOM
     here: Mapping[NumaPlace, int] = field(default_factory=dict)
     barred: frozenset[str] = frozenset()
     priority: int = 0
@@ -53,7 +51,7 @@ class Coming:
     beyond_devices: Devices = ()
     going: Mapping[NumaPlace, int] = field(default_factory=dict)
     freed: Mapping[NumaPlace, CpuMemoryPods] = field(default_factory=dict)
-    ahead: CpuMemoryPods = NONE
+    ahead: CpuMemoryPods = NO_ROOM
 
     @property
     def begun(self) -> bool:

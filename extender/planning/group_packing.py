@@ -15,11 +15,11 @@ from itertools import chain
 
 import numpy as np
 
-from extender.planning.coming import NONE, Coming, Pod, pairs, summed
+from extender.planning.coming import Coming, Pod, pairs, summed
 from extender.planning.group_plan import Vacancy
 from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.arrays import Bools, Floats
-from extender.state.columns.free_room import CpuMemoryPods, FreeRoom, NumaPlace
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomain, NodeDomains
 from numakin.placement.model.live_usage import Devices
 
@@ -96,7 +96,7 @@ class GroupPacking:
         self._width = rooms.cpu.shape[1]
         self._bound = any(pod.where is not ANYWHERE for pod in coming.all)
         self._later = frozenset(pod.uid for pod in coming.later)
-        self._ahead = NONE
+        self._ahead = NO_ROOM
         self._freed = np.zeros((3, len(self._cpu)))
         for place, room in coming.freed.items():
             if (at := self._position(place)) is not None:
@@ -144,8 +144,8 @@ class GroupPacking:
         to end is not known. Else where there is for what comes before they have left where they end at once; else where
         it was by and by.
         """
-        before_ends = (summed(left), self._coming.ahead) if self._coming.ahead != NONE else ()
-        homes = (self._old_home(left, ahead) for ahead in (*before_ends, NONE))
+        before_ends = (summed(left), self._coming.ahead) if self._coming.ahead != NO_ROOM else ()
+        homes = (self._old_home(left, ahead) for ahead in (*before_ends, NO_ROOM))
         home = next((home for home in homes if home is not None), None)
         return self._take(left, home) if home is not None else self._beside(left, Counter(self._coming.going))
 
@@ -159,7 +159,7 @@ class GroupPacking:
         home = next((at for at in homes if at is not None and fits[at]), None)
         if home is None:
             home = self._near_home(pods)
-        self._ahead = NONE
+        self._ahead = NO_ROOM
         return home
 
     def _near_home(self, pods: Sequence[Pod]) -> int | None:

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from extender.state.columns.cells import Cells
-from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, NumaPlace
 from extender.state.node_domains import NO_DOMAINS, NodeDomain, NodeDomains
 from extender.state.node_view import NodeView
 from extender.state.pods import NOT_SAID, Allocatable
@@ -48,8 +48,6 @@ class GroupPlan:
 
     slots: Mapping[str, tuple[Vacancy, ...]] = field(default_factory=dict, hash=False)
 
-
-NOTHING: CpuMemoryPods = (0, 0, 0)
 
 LeftOnNodes = Mapping[str, Allocatable]
 """What kube-scheduler has left to give on each node; without a bound where that is not said."""
@@ -241,7 +239,7 @@ def _free(view: NodeView, kept: Mapping[NumaPlace, CpuMemoryPods], left: Allocat
         return []
     free_there = columns.free * (columns.hot == 0)
     rows = zip(columns.numa_node.tolist(), free_there.tolist(), strict=True)
-    rooms = (max(0.0, free - kept.get(NumaPlace(view.name, int(numa_node)), NOTHING)[0]) for numa_node, free in rows)
+    rooms = (max(0.0, free - kept.get(NumaPlace(view.name, int(numa_node)), NO_ROOM)[0]) for numa_node, free in rows)
     return _up_to(max(0.0, left.cpu), sorted(rooms, reverse=True))
 
 
@@ -252,7 +250,7 @@ def _up_to(most: float, rooms: Sequence[float]) -> list[float]:
 
 
 def _less(room: CpuAndMemory, kept: CpuMemoryPods | None) -> CpuAndMemory:
-    return room if kept is None else (room[0] - kept[0], room[1] - kept[1])
+    return room if kept is None else (room[0] - int(kept[0]), room[1] - int(kept[1]))
 
 
 def _wide(views: Sequence[NodeView], members: Mapping[str, str]) -> Counter[str]:

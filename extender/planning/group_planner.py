@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from extender.planning import awaited
 from extender.planning.group_plan import NO_BOUNDS, GroupPlan, LeftOnNodes, Vacancy, make_plan, roomiest
-from extender.planning.group_plan import NOTHING as NO_ROOM
 from extender.state.admission import EVERY_NODE, Admission, NodeSet
-from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
 from extender.state.node_domains import NO_DOMAINS, NodeDomains
 from extender.state.node_view import NodeView

@@ -12,12 +12,8 @@ from typing import NamedTuple
 
 from extender.planning.allowed import AllowedNodes
 from extender.state.admission import NodeSet
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods
 from extender.state.pod_terms import HOST, PodKind
-
-Quantities = tuple[float, float, float]
-"""Millicores, bytes, and how many pods."""
-
-NOTHING: Quantities = (0, 0, 0)
 
 MOST_CELLS = 32
 """Zones, racks or the like that a group is planned in: each pod is tried in one after the other, some 0.05 ms each."""
@@ -74,7 +70,7 @@ class Placeable(NamedTuple):
     """
 
     kind: PodKind
-    asks: Quantities
+    asks: CpuMemoryPods
     where: NodeSet
     before: str = ""
 
@@ -87,18 +83,18 @@ class Cell:
 
     nodes: frozenset[str]
     there: int = 0
-    taken: Quantities = NOTHING
+    taken: CpuMemoryPods = NO_ROOM
     uids: list[str] = field(default_factory=list)
 
 
 def into_cells(
-    pods: Mapping[str, Placeable], cells: Sequence[Cell], allowed: AllowedNodes, free: Mapping[str, Quantities]
+    pods: Mapping[str, Placeable], cells: Sequence[Cell], allowed: AllowedNodes, free: Mapping[str, CpuMemoryPods]
 ) -> None:
     """One pod after the other, as kube-scheduler takes them: where it may go by then, has room, and most of the group
     is; of those alike where the rest has room too, where it was planned before, and then where most CPU is free. free:
     of the nodes. Those that may go nowhere are in none.
     """
-    rooms, rest = _Rooms(_roomiest(cells, free), free), reduce(_sum, (pod.asks for pod in pods.values()), NOTHING)
+    rooms, rest = _Rooms(_roomiest(cells, free), free), reduce(_sum, (pod.asks for pod in pods.values()), NO_ROOM)
     for uid, pod in pods.items():
         ranked, rest = rooms.ranked(pod, rest), _less(rest, pod.asks)
         for cell, node in ranked:
@@ -110,15 +106,15 @@ def into_cells(
                 break
 
 
-def _sum(one: Quantities, other: Quantities) -> Quantities:
+def _sum(one: CpuMemoryPods, other: CpuMemoryPods) -> CpuMemoryPods:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def _less(one: Quantities, other: Quantities) -> Quantities:
+def _less(one: CpuMemoryPods, other: CpuMemoryPods) -> CpuMemoryPods:
     return one[0] - other[0], one[1] - other[1], one[2] - other[2]
 
 
-def _roomiest(cells: Sequence[Cell], free: Mapping[str, Quantities]) -> list[Cell]:
+def _roomiest(cells: Sequence[Cell], free: Mapping[str, CpuMemoryPods]) -> list[Cell]:
     """Those where the group is, and then those with most CPU."""
     if len(cells) <= MOST_CELLS:
         return [*cells]
@@ -127,12 +123,12 @@ def _roomiest(cells: Sequence[Cell], free: Mapping[str, Quantities]) -> list[Cel
 
 
 class _Rooms:
-    def __init__(self, cells: Sequence[Cell], free: Mapping[str, Quantities]) -> None:
+    def __init__(self, cells: Sequence[Cell], free: Mapping[str, CpuMemoryPods]) -> None:
         self._sorted = {id(cell): sorted(cell.nodes & free.keys()) for cell in cells}
         self._free = free
-        self._cells, self._known = cells, dict[tuple[int, NodeSet], tuple[list[str], Quantities]]()
+        self._cells, self._known = cells, dict[tuple[int, NodeSet], tuple[list[str], CpuMemoryPods]]()
 
-    def ranked(self, pod: Placeable, rest: Quantities) -> list[tuple[Cell, str]]:
+    def ranked(self, pod: Placeable, rest: CpuMemoryPods) -> list[tuple[Cell, str]]:
         """Where it may go by what it says of nodes, the best first, each with such a node. rest: what it asks for, and
         those after it.
         """
@@ -145,12 +141,12 @@ class _Rooms:
                 found.append(((fit, cell.there, all_fit, pod.before in cell.nodes, left[0]), cell, nodes[0]))
         return [row[1:] for row in sorted(found, key=lambda row: row[0], reverse=True)]
 
-    def _of(self, cell: Cell, where: NodeSet) -> tuple[list[str], Quantities]:
+    def _of(self, cell: Cell, where: NodeSet) -> tuple[list[str], CpuMemoryPods]:
         """The cell's nodes that are among these, and what is free there."""
         found = self._known.get((id(cell), where))
         if found is None:
             nodes = [node for node in self._sorted[id(cell)] if where.has(node)]
-            found = self._known[id(cell), where] = nodes, reduce(_sum, (self._free[node] for node in nodes), NOTHING)
+            found = self._known[id(cell), where] = nodes, reduce(_sum, (self._free[node] for node in nodes), NO_ROOM)
         return found
 
 

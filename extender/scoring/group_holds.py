@@ -22,13 +22,6 @@ from numakin.placement.model.live_usage import Devices
 GROWS_S = 2.0
 """How long a group counts as growing since a pod of it was created: controllers make them by and by."""
 
-NO_MEMBERS: Mapping[str, Collection[str]] = {}
-
-NO_DEVICES: Mapping[str, Devices] = {}
-NO_HOMES: Mapping[str, Collection[NumaPlace]] = {}
-
-NONE_TO_COME: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = {}
-
 MISSED = 2
 """Pods of a group in a row that could not be where they were planned, for which nothing more is planned on that node.
 """
@@ -42,6 +35,23 @@ class HeldPod:
     place: NumaPlace
     demand: Demand
     devices: Devices = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPlan:
+    """What is to be held. places: of waiting pods, by group and uid; demands, devices: of each of these. members: the
+    nodes where each group had some when it was planned, homes: the NUMA nodes. to_come: by group and workload, the
+    places of pods that were not created by then. unsettled: as `GroupHolds` has it.
+    """
+
+    places: Mapping[str, Mapping[str, NumaPlace]]
+    demands: Mapping[str, Demand]
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    members: Mapping[str, Collection[str]] = field(default_factory=dict)
+    to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = field(default_factory=dict)
+    devices: Mapping[str, Devices] = field(default_factory=dict)
+    homes: Mapping[str, Collection[NumaPlace]] = field(default_factory=dict)
+    unsettled: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,25 +214,13 @@ class GroupHolds:
         """The groups of which a pod was created a moment ago."""
         return {group for group, known in self._groups.items() if now - known.grew_at < GROWS_S}
 
-    def plan(
-        self,
-        planned: Mapping[str, Mapping[str, NumaPlace]],
-        demands: Mapping[str, Demand],
-        priorities: Mapping[str, int],
-        members: Mapping[str, Collection[str]] = NO_MEMBERS,
-        to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]] = NONE_TO_COME,
-        *,
-        devices: Mapping[str, Devices] = NO_DEVICES,
-        homes: Mapping[str, Collection[NumaPlace]] = NO_HOMES,
-        unsettled: Collection[str] = (),
-    ) -> set[str]:
+    def plan(self, plan: HeldPlan) -> set[str]:
         """From now on it is this; nothing is held for groups that are not in it. The nodes where that is other than
-        before. demands, devices: of each planned pod. members: the nodes where each group had some when it was planned,
-        homes: the NUMA nodes. to_come: by group and workload, the places of pods that were not created by then.
+        before.
         """
         touched: set[str] = set()
-        self.unsettled = unsettled
-        planned = {**planned}
+        self.unsettled = plan.unsettled
+        planned, demands = {**plan.places}, plan.demands
         for group, promise in self._promises.items():
             planned[group] = {**planned.get(group, {}), promise.holder: promise.place}
             demands = {**demands, promise.holder: promise.demand}
@@ -235,12 +233,13 @@ class GroupHolds:
             known = self._groups.get(group)
             if known is None:
                 continue
-            known.priority = priorities.get(group, known.priority if group in self._promises else 0)
-            later = {workload: list(there) for workload, there in to_come.get(group, {}).items()}
+            known.priority = plan.priorities.get(group, known.priority if group in self._promises else 0)
+            later = {workload: list(there) for workload, there in plan.to_come.get(group, {}).items()}
             everywhere = frozenset(chain(places.values(), *later.values()))
-            known.foreseen = frozenset(place.node for place in everywhere) | {*members.get(group, ())}
-            known.homes = everywhere.union(homes.get(group, ()))
+            known.foreseen = frozenset(place.node for place in everywhere) | {*plan.members.get(group, ())}
+            known.homes = everywhere.union(plan.homes.get(group, ()))
             before = {uid: self._pods[uid] for uids in known.uids.values() for uid in uids}
+            devices = plan.devices
             after = {uid: HeldPod(group, place, demands[uid], devices.get(uid, ())) for uid, place in places.items()}
             if before != after:
                 touched |= self._drop(group)
@@ -373,11 +372,6 @@ class GroupHolds:
     def nodes_of(self, assumed: Callable[[str], bool]) -> Iterator[str]:
         """The node of each pod that something is held for. assumed: as for `on`."""
         return (held.place.node for uid, held in self._pods.items() if not assumed(uid))
-
-    def count_on(self, node: str, assumed: Callable[[str], bool]) -> int:
-        """For how many pods something is held there. assumed: as for `on`."""
-        groups = self._on_node.get(node, ())
-        return sum(not assumed(uid) for group in groups for uid in self._groups[group].uids[node])
 
     def held_milli(self, assumed: Callable[[str], bool]) -> int:
         """Of all groups."""

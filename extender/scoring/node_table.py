@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from extender.planning.group_planner import Plans
-from extender.scoring.group_holds import GroupHolds, PromisedRoom
+from extender.scoring.group_holds import GroupHolds, HeldPlan, PromisedRoom
 from extender.scoring.kin import GroupMembers, kins
 from extender.scoring.predict import Wanted, opt_ins, wanted
 from extender.scoring.replicas_to_come import ReplicasToCome
@@ -33,7 +33,6 @@ from extender.state.told_groups import ToldSizes
 from extender.state.workload_locations import WorkloadLocations
 from extender.traffic.known import ClusterTraffic
 from numakin.placement.model.demand import Demand
-from numakin.placement.model.live_usage import Devices
 from numakin.placement.optin.options import Defaults
 from numakin.placement.optin.parsing import OptIn, opted_in
 from numakin.placement.optin.quotas import UNLIMITED, Quota
@@ -296,13 +295,8 @@ class NodeTable:
     def left_on(self, view: NodeView, for_pods: int) -> Allocatable:
         """What kube-scheduler has left to give beside what the view has. for_pods: as for `free_room`, of this node."""
         cpu, memory, pods = self.admission.allocatable(view.name)
-        requested, there = view.requested, self._pods_on(view) - for_pods
+        requested, there = view.requested, self._pods_on_nodes({view.name: for_pods})[view.name]
         return Allocatable(cpu - requested[0], memory - requested[1], pods - there)
-
-    def _pods_on(self, view: NodeView) -> int:
-        """As `_pods_on_nodes` has it of all nodes."""
-        assumed = sum(not (held.bound or held.private) for held in view.assumed.values())
-        return self.to_come.counts.pods[view.name] + assumed + self.group_holds.count_on(view.name, self.assumed)
 
     def pods_held_for_groups(self) -> Counter[str]:
         """Of how many pods that are neither assumed nor bound a place is held for their group, by node."""
@@ -431,22 +425,9 @@ class NodeTable:
         """All that its pods hold which are not bound."""
         self.release(*(pod for pod, held in self._held.items() if held.gang == gang and not held.bound))
 
-    def hold_for_groups(
-        self,
-        planned: Mapping[str, Mapping[str, NumaPlace]],
-        demands: Mapping[str, Demand],
-        priorities: Mapping[str, int],
-        members: Mapping[str, Collection[str]],
-        to_come: Mapping[str, Mapping[str, Sequence[NumaPlace]]],
-        *,
-        devices: Mapping[str, Devices],
-        homes: Mapping[str, Collection[NumaPlace]],
-        unsettled: Collection[str],
-    ) -> None:
+    def hold_for_groups(self, plan: HeldPlan) -> None:
         """From now on room is held for these waiting pods where they are planned."""
-        if touched := self.group_holds.plan(
-            planned, demands, priorities, members, to_come, devices=devices, homes=homes, unsettled=unsettled
-        ):
+        if touched := self.group_holds.plan(plan):
             self.holds += 1
             self._hold_on(touched)
 

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from extender.planning.coming import NONE, Pod
+from extender.planning.coming import Pod
 from extender.scoring.node_table import NodeTable
-from extender.state.columns.free_room import CpuMemoryPods, NumaPlace
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, NumaPlace
 from extender.state.pods import PodRow
 from numakin.placement.model.demand import Demand, counted
 from numakin.placement.state.allocations import as_one
@@ -26,7 +26,7 @@ class Renewal:
     going: Counter[NumaPlace] = field(default_factory=Counter)
     freed: Mapping[NumaPlace, CpuMemoryPods] = field(default_factory=dict)
     again: Sequence[Pod] = ()
-    ahead: CpuMemoryPods = NONE
+    ahead: CpuMemoryPods = NO_ROOM
 
 
 def renewal_of(nodes: NodeTable, group: str, rows: Mapping[str, PodRow]) -> Renewal:
@@ -36,12 +36,12 @@ def renewal_of(nodes: NodeTable, group: str, rows: Mapping[str, PodRow]) -> Rene
     for node, row, there in _leaving(nodes, group, rows):
         if len(there.numa_nodes) == 1:
             place = NumaPlace(node, there.numa_nodes.lowest)
-            cpu, memory, count = freed.get(place, NONE)
+            cpu, memory, count = freed.get(place, NO_ROOM)
             freed[place] = cpu + there.demand.expected_milli, memory + there.demand.memory, count + 1
             going[place] += 1
         if row.comes_again:
             former[row.workload].append((row, there.demand))
-    ahead, again = NONE, list[Pod]()
+    ahead, again = NO_ROOM, list[Pod]()
     for workload, alike in former.items():
         coming, (cpu, memory, count) = _again(nodes, group, workload, alike)
         again += coming
@@ -68,7 +68,7 @@ def _again(
     kept = nodes.to_come.kept(group, workload)
     first, demand = alike[0]
     if first.own_terms or first.devices or (kept is not None and (kept.devices or not kept.anywhere)):
-        return [], NONE
+        return [], NO_ROOM
     count, ahead, terms = len(alike), 0, first.terms
     if kept is not None:
         demand, terms, ahead = counted(kept.demand, nodes.known.uses.get(workload, 0)), kept.terms, kept.ahead

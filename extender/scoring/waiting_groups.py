@@ -12,17 +12,17 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from extender.planning.allowed import AllowedNodes
-from extender.planning.coming import NONE, Coming, Pod
+from extender.planning.coming import Coming, Pod
 from extender.planning.group_packing import Pulls
 from extender.planning.group_planner import Plans
 from extender.planning.packing import pack
-from extender.planning.pieces import NOTHING, Cell, Piece, Placeable, Quantities, in_turn, into_cells, pieces
+from extender.planning.pieces import Cell, Piece, Placeable, in_turn, into_cells, pieces
 from extender.scoring.node_table import NodeTable
 from extender.scoring.renewals import Renewal, renewal_of
 from extender.scoring.waiting_members import WaitingPod, waiting_pod
 from extender.settings import Settings
 from extender.state.admission import ANYWHERE, NOWHERE, Admission
-from extender.state.columns.free_room import CpuMemoryPods, FreeRoom, NumaPlace
+from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, FreeRoom, NumaPlace
 from extender.state.node_domains import NodeDomains
 from extender.state.pod_terms import HOST, NO_KIND, NO_POD_TERMS, PodKind
 from extender.state.pods import PodRow
@@ -279,18 +279,18 @@ class WaitingGroups:
             if pod.group in by_group:
                 by_group[pod.group].append((uid, pod))
         comings = {group: self._coming(group, pods) for group, pods in by_group.items()}
-        taken: dict[frozenset[str], Quantities] = {}
+        taken: dict[frozenset[str], CpuMemoryPods] = {}
         return {
             group: [*self._pieces(coming, taken)] if group in self.kinds else [coming]
             for group, coming in comings.items()
             if coming is not None
         }
 
-    def _pieces(self, coming: Coming, taken: dict[frozenset[str], Quantities]) -> Iterator[Coming]:
+    def _pieces(self, coming: Coming, taken: dict[frozenset[str], CpuMemoryPods]) -> Iterator[Coming]:
         """Each on nodes of its own. What is not created yet is not planned beside them. taken: of what is free on nodes
         that are alike, by other groups.
         """
-        alone = replace(coming, pods=self._in_turn(coming.pods), beyond=NONE, beyond_devices=(), later=())
+        alone = replace(coming, pods=self._in_turn(coming.pods), beyond=NO_ROOM, beyond_devices=(), later=())
         for number, part in enumerate(self._in_cells(alone, taken)):
             yield from self._on_hosts(replace(part, group=f"{coming.group} {number}"), self.kinds[coming.group])
 
@@ -298,7 +298,7 @@ class WaitingGroups:
         """As kube-scheduler takes them."""
         return sorted(pods, key=lambda pod: -self.pods[pod.uid].priority)
 
-    def _in_cells(self, coming: Coming, taken: dict[frozenset[str], Quantities]) -> Iterator[Coming]:
+    def _in_cells(self, coming: Coming, taken: dict[frozenset[str], CpuMemoryPods]) -> Iterator[Coming]:
         """By the zones, or whatever else they are kept apart by beside hosts; the last may go nowhere."""
         there, pods = self.kinds[coming.group], {pod.uid: pod for pod in coming.pods}
         said = {self.pods[uid].kind for uid in pods} | {kind for kinds in there.values() for kind in kinds}
@@ -309,7 +309,7 @@ class WaitingGroups:
         domains = self.admission.domains
         on_nodes = Counter({node: len(kinds) for node, kinds in there.items()})
         cells = [
-            Cell(nodes, sum(on_nodes[node] for node in nodes & on_nodes.keys()), taken.get(nodes, NOTHING))
+            Cell(nodes, sum(on_nodes[node] for node in nodes & on_nodes.keys()), taken.get(nodes, NO_ROOM))
             for nodes in domains.alike(keys)
         ]
         placeable = {uid: self._placeable(pod) for uid, pod in pods.items()}
@@ -356,7 +356,7 @@ class WaitingGroups:
             )
 
     @cached_property
-    def _free(self) -> dict[str, Quantities]:
+    def _free(self) -> dict[str, CpuMemoryPods]:
         """By node; nothing where no more pods may go."""
         assert self.room is not None
         free = self.room.of_nodes.clip(0)
@@ -513,6 +513,6 @@ def _pages(demand: Demand) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(demand.hugepages.items()))
 
 
-def _mean(amounts: Iterable[int]) -> int:
+def _mean(amounts: Iterable[float]) -> float:
     values = list(amounts)
     return -(-sum(values) // len(values))

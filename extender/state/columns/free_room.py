@@ -12,8 +12,10 @@ from extender.state.columns.arrays import Bools, Floats
 from extender.state.pods import Allocatable
 from numakin.placement.model.live_usage import Devices
 
-CpuMemoryPods = tuple[int, int, int]
-"""What kube-scheduler counts of pods: millicores, bytes, and how many."""
+CpuMemoryPods = tuple[float, float, float]
+"""What kube-scheduler counts of pods: millicores, bytes, and how many; `Allocatable` is one of a node."""
+
+NO_ROOM: CpuMemoryPods = (0, 0, 0)
 
 
 class NumaPlace(NamedTuple):

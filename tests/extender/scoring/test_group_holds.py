@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from extender.scoring.group_holds import GroupHolds
+from extender.scoring.group_holds import GroupHolds, HeldPlan
 from extender.scoring.waiting_members import WaitingMembers
 from extender.state.columns.free_room import NumaPlace
 from numakin.placement.model.demand import Demand
@@ -33,7 +33,7 @@ def test_a_group_is_planned_together_where_one_numa_node_is_to_have_all_that_com
     assert not holds.together("shop"), "of which nothing is known"
     holds.moving({"shop": 1}, {"shop": 1}, now=0.0, lasts_s=60.0)
     demands = dict.fromkeys(places, Demand(1000))
-    holds.plan({"shop": places}, demands, {}, to_come={"shop": {"default/Deployment/web": to_come}})
+    holds.plan(HeldPlan({"shop": places}, demands, to_come={"shop": {"default/Deployment/web": to_come}}))
     assert holds.together("shop") is together
 
 
@@ -51,5 +51,5 @@ def test_a_group_moves_on_that_comes_one_pod_at_a_time() -> None:
 def test_a_copy_yields_to_the_same_pods() -> None:
     holds = GroupHolds()
     holds.moving({"shop": 1}, {"shop": 1}, now=0.0, lasts_s=60.0)
-    holds.plan({"shop": {"web": HERE}}, {"web": Demand(1000)}, {"shop": -10})
+    holds.plan(HeldPlan({"shop": {"web": HERE}}, {"web": Demand(1000)}, {"shop": -10}))
     assert [each.yielding_to("other", 0) for each in (holds, holds.copy())] == [{"shop"}, {"shop"}]
