@@ -10,8 +10,6 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import structlog
-
 from extender.kube import stream
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import ACCOUNT
@@ -37,6 +35,7 @@ from extender.state.told_groups import ToldRow
 from extender.traffic.policies import PolicyRow
 from extender.views.readout import Gauge
 from numakin.placement.optin.parsing import GROUP_KEY, names_us, opted_in, problems
+from numakin.process.log import Log
 from numakin.process.threads import Backoff, Threaded, Threads
 
 LEASE = "numakin-extender"
@@ -53,7 +52,7 @@ BAD_SPEC = "NumaSpecIgnored"
 
 NOT_OPTED_IN = f"the pod has no annotation {GROUP_KEY}: without it none of the others counts"
 
-_log = structlog.get_logger("apiserver")
+_log = Log("apiserver")
 
 
 class ApiServerLink:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-import structlog
-
 from extender import unscored
 from extender.planning.replica_counts import ReplicaCount
 from extender.scoring.history import History
@@ -32,6 +30,7 @@ from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.errors import PlacementError
 from numakin.placement.optin.parsing import OptIn, opted_in
 from numakin.process.brief_wait import BriefWait
+from numakin.process.log import Log
 from numakin.wire import bounds
 
 AS_ASSUMED, ELSEWHERE, NOT_ASSUMED = "as assumed", "elsewhere", "not assumed"
@@ -49,7 +48,7 @@ answer to kube-scheduler for longer than the second that it waits.
 PASSING_S = 1.0
 """How long the binding of a pod may be on its way that filter left one node to."""
 
-_log = structlog.get_logger("cluster")
+_log = Log("cluster")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 from flask import Flask
 
-from extender import log
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
 from extender.config import LISTENS, BadConfig, ExtenderConfig, host_and_port, load
@@ -60,6 +59,7 @@ from extender.web.sampling import Sampling
 from numakin.kubeconfig import BadKubeconfig
 from numakin.placement.traffic.graph import Flow
 from numakin.process.hours import Hours
+from numakin.process.log import Log, set_up
 from numakin.process.threads import Standing, Threads, rows, worded
 from numakin.process.woken import WokenThread
 from numakin.wire.certificates import BadCertificate, Files
@@ -69,7 +69,7 @@ STOP_SECONDS = 2.0
 PLANNING_SHARE = 0.1
 """The share of its time that a thread may spend on planning where groups go: requests of kube-scheduler come first."""
 
-_log = structlog.get_logger("extender")
+_log = Log("extender")
 
 
 def _thread_gauges(standings: Iterable[Standing]) -> Iterator[Gauge]:
@@ -87,7 +87,7 @@ class Program(SessionCallbacks):
         times = config.report_timeout, config.hold, config.group_hold, config.patience
         self.cluster = Cluster(Settings(*times, near=config.near))
         self.calls = SchedulerCalls(partial(Verbs, self.cluster, self.metrics, refuse=config.refuse), self.metrics)
-        self.threads = Threads(log.thread_failed)
+        self.threads = Threads(Log("threads").failure)
         self.learner = Learner(self.cluster.learned, threads=self.threads, application_label=config.application_label)
         self.namespaces = NamespaceSettings()
         self.saved_learning = SavedLearning(self.learner.restored, lambda: self.cluster.known)
@@ -358,7 +358,9 @@ class Program(SessionCallbacks):
 def main() -> None:
     try:
         config = load(sys.argv[1:], os.environ)
-        log.configure(config.log_level, config.log_format)
+        set_up(config.log_level, config.log_format)
+        for client in ("urllib3", "kubernetes"):  # at debug each of their requests: nothing of it is about us
+            logging.getLogger(client).setLevel(logging.INFO)
         _log.debug("options", **msgspec.to_builtins(config))
         for option in LISTENS:
             check_free(option, getattr(config, option))

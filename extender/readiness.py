@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-import structlog
-
 from extender.state.pods import Changes, NodeRow, PodRow
+from numakin.process.log import Log
 
-_log = structlog.get_logger("readiness")
+_log = Log("readiness")
 
 
 class ReadinessGate:

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-import structlog
-
 from extender.kube.api import ApiError, Unreachable
 from extender.kube.evictions import Answered
 from extender.kube.objects.grouprows import GroupRow
@@ -26,6 +24,7 @@ from extender.promises import Promises
 from extender.state.regroup_record import EvictionStep, RegroupRecord
 from numakin.process.budget import allowed
 from numakin.process.hours import Hours
+from numakin.process.log import Log
 from numakin.process.threads import IDLE_S, Threads
 from numakin.process.woken import WokenThread
 
@@ -53,7 +52,7 @@ DENIED_S = 600.0
 QUIET_S = 120.0
 """For so long there is no plan for a group whose plan counts as carried out: its enforcers have reported it by then."""
 
-_log = structlog.get_logger("regroup")
+_log = Log("regroup")
 
 
 @dataclass(frozen=True, slots=True)

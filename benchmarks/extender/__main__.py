@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import statistics
 import time
 from functools import partial
-
-import structlog
 
 from benchmarks.extender.populated import body, populated, wait
 from extender.scheduler.calls import SchedulerCall, SchedulerCalls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import calm_collector
+from numakin.process.log import set_up
 
 CALLS = 30
 
@@ -61,7 +59,7 @@ def measured(nodes: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     calm_collector()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    set_up("warning", "text")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 1000, 5000], help="nodes offered in one call")
     parser.add_argument("--json", action="store_true", help="for a program")

@@ -12,18 +12,16 @@ counts too.
 from __future__ import annotations
 
 import argparse
-import logging
 import statistics
 import time
 from functools import partial
-
-import structlog
 
 from benchmarks.extender.populated import body, populated, wait
 from extender.scheduler.calls import SchedulerCall, SchedulerCalls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import calm_collector
+from numakin.process.log import set_up
 
 PODS = 60
 PAIRS = 300
@@ -64,7 +62,7 @@ def pairs(calls: tuple[SchedulerCall, SchedulerCall], requests: list[bytes]) -> 
 
 def main() -> None:
     calm_collector()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    set_up("error", "text")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender.held", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 5000], help="nodes offered in one call")
     print(f"{'nodes':>6}  {'pods':<7} {'without ms':>10} {'held ms':>8} {'ratio':>6}")

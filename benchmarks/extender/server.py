@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-
-import structlog
 
 from benchmarks.extender.populated import body, populated
 from extender.cluster import Cluster
@@ -28,6 +25,7 @@ from extender.serving.application import Application, Served, calm_collector
 from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
 from extender.serving.scheduler_answers import scheduler_answers
+from numakin.process.log import set_up
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Files, Renewed
 
@@ -56,7 +54,7 @@ def _tls(folder: str) -> Renewed:
 
 
 def main() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    set_up("error", "text")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender.server", description=__doc__)
     parser.add_argument("nodes", type=int)
     parser.add_argument("--constant", action="store_true", help="answers that are ready made")

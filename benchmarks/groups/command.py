@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
 
-import structlog
+from numakin.process.log import set_up
 
 
 def quiet_parser(module: str, description: str | None) -> argparse.ArgumentParser:
     """Of `python -m MODULE`, which prints its table alone: the extender's log has errors only."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    set_up("error", "text")
     return argparse.ArgumentParser(
         prog=f"python -m {module}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

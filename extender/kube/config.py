@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from extender.kube.api import Api
 from numakin.kubeconfig import BadKubeconfig, chosen
+from numakin.process.log import Log
 from numakin.wire.verification import verifying
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -28,7 +27,7 @@ QUIET_S, PROBE_S, PROBES = 30, 5, 3
 API server, or what was between, is gone without a word.
 """
 
-_log = structlog.get_logger(__name__)
+_log = Log(__name__)
 
 
 def connect(kubeconfig: str, environment: Mapping[str, str], account: Path = ACCOUNT) -> Api | None:

@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import structlog
-
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
+from numakin.process.log import Log
 from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
 
 COMPONENT = "numakin"
@@ -38,7 +37,7 @@ WAITING = 1000
 LONGEST = 1024
 """Characters of a message: what events.k8s.io allows for a note."""
 
-_log = structlog.get_logger(__name__)
+_log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)

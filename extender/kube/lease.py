@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import structlog
-
 from extender.kube.api import Api, ApiError, Unreachable
+from numakin.process.log import Log
 from numakin.process.threads import Threaded, Threads
 
 STALE_AFTER_S = 120.0
@@ -26,7 +25,7 @@ STALE_AFTER_S = 120.0
 JITTER = 1.2
 """A poll comes up to so many retry periods after the one before: client-go's JitterFactor."""
 
-_log = structlog.get_logger(__name__)
+_log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import msgspec
-import structlog
 
 from extender.kube import stream
 from extender.kube.rows import Metadata
 from extender.state.pods import Changes
 from numakin.placement.namespaces import NOTHING, Namespaces, NamespaceTerms, read
+from numakin.process.log import Log
 from numakin.wire.bounds import NAMESPACES
 
-_log = structlog.get_logger("namespaces")
+_log = Log("namespaces")
 
 
 @dataclass(frozen=True, slots=True)

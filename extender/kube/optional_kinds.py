@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import structlog
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.objects.told_kinds import ToldKind
 from extender.kube.watch import ListWatch, Pace
 from extender.state.pods import Changes
 from extender.state.told_groups import ToldRow
+from numakin.process.log import Log
 from numakin.process.threads import IDLE, Backoff, Threaded, Threads, running
 
 AGAIN_S = 300.0
@@ -23,7 +23,7 @@ AGAIN_S = 300.0
 
 AFTER_FAILURE_S = 15.0
 
-_log = structlog.get_logger("apiserver")
+_log = Log("apiserver")
 
 Deliver = Callable[[str, Changes[ToldRow]], None]
 """Takes a kind's name, and what changed of it."""

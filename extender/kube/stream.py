@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
-import structlog
 
 from extender.kube.api import ApiError
 from extender.kube.levels import shallow
@@ -24,6 +23,7 @@ from extender.kube.rows import (
     uid_of,
 )
 from extender.state.pods import Changes, NodeRow, PodRow, ServiceRow
+from numakin.process.log import Log
 
 LARGEST_FRAME = 16 * 1024 * 1024
 """Bytes of one watch event; etcd's largest object is 1.5 MiB by default."""
@@ -34,7 +34,7 @@ Row = TypeVar("Row")
 
 NO_QUERY: Mapping[str, str] = {}
 
-_log = structlog.get_logger(__name__)
+_log = Log(__name__)
 
 
 class BadFrame(Exception):

@@ -10,10 +10,9 @@ import queue
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import structlog
-
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
 from extender.state.pods import PodRow
+from numakin.process.log import Log
 from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
 
 ANNOTATION = "numakin-woken-at"
@@ -21,7 +20,7 @@ ANNOTATION = "numakin-woken-at"
 
 WAITING = 1_000
 
-_log = structlog.get_logger("waking")
+_log = Log("waking")
 
 
 class Waker(Threaded):

@@ -23,13 +23,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
-import structlog
 import urllib3
 
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.rows import UNREADABLE
 from extender.kube.stream import BadFrame, Lines, Page, Resource, Row, reduce
 from extender.state.pods import Changes
+from numakin.process.log import Log
 from numakin.process.threads import Backoff, Threaded, Threads
 
 PAGE = 500
@@ -46,7 +46,7 @@ OUTAGE_S = 5.0
 the cluster does not have is asked for as rarely as `Pace.backoff` says.
 """
 
-_log = structlog.get_logger(__name__)
+_log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)

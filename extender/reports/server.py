@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import grpc
-import structlog
 
 from extender.cluster import Cluster
 from extender.ledger import Nomination
@@ -18,13 +17,14 @@ from extender.reports.outgoing import expect, settings
 from extender.reports.session import SessionCallbacks
 from extender.reports.streams import Identify, Streams
 from numakin.placement.namespaces import Namespaces
+from numakin.process.log import Log
 from numakin.process.threads import Threads
 from numakin.wire import bounds, keepalive
 from numakin.wire import report_pb2_grpc as rpc
 from numakin.wire.certificates import Loaded, Renewed
 from numakin.wire.keepalive import Keepalive
 
-_log = structlog.get_logger("reports")
+_log = Log("reports")
 
 BEAT_S = 1.0
 """The loop shows so often that nothing holds it up."""

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
-import structlog
-
 from extender.cluster import Cluster
 from extender.reports import incoming
 from extender.reports.incoming import BadMessage, OutOfBounds
@@ -28,12 +26,13 @@ from extender.state.enforcer_health import EnforcerHealth
 from extender.state.node_report import DecisionRow, ReportRefused
 from extender.state.node_view import NodeView
 from numakin.placement.traffic.graph import Flow
+from numakin.process.log import Log
 from numakin.process.version import VERSION
 from numakin.wire import bounds
 from numakin.wire import report_pb2 as pb
 from numakin.wire.report_format import REPORT_FORMAT
 
-_log = structlog.get_logger("reports")
+_log = Log("reports")
 
 
 class SessionCallbacks:

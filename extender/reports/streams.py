@@ -7,18 +7,18 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import grpc
-import structlog
 
 from extender.cluster import Cluster
 from extender.ledger import Nomination
 from extender.reports.incoming import BadMessage, OutOfBounds
 from extender.reports.outgoing import expect, settings
 from extender.reports.session import NotYours, ReportSession, SessionCallbacks
+from numakin.process.log import Log
 from numakin.wire import bounds
 from numakin.wire import report_pb2 as pb
 from numakin.wire import report_pb2_grpc as rpc
 
-_log = structlog.get_logger("reports")
+_log = Log("reports")
 
 
 class Denied(Exception):

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import structlog
 from flask import Flask, Response, request
 
 from extender.kube.api import Unreachable
 from extender.kube.readers import TOKEN_HEADER, Forbidden, Readers, Unknown
+from numakin.process.log import Log
 
 NAMESPACED = frozenset({"/api/v1/explain"})
 """Paths whose answer is about the namespace in their query."""
 
-_log = structlog.get_logger("access")
+_log = Log("access")
 
 
 def common_name(certificate: Mapping[str, Any]) -> str:

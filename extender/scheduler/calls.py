@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
 from extender.scheduler.verbs import VERBS, Verbs
 from numakin.placement.model.errors import PlacementError
+from numakin.process.log import Log
 
 BUSY_S = 0.2
 """Since the latest call: kube-scheduler takes 5 to 20 ms for a pod."""
 
-_log = structlog.get_logger("scheduler")
+_log = Log("scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class SchedulerCall:
     def _finish(self) -> None:
         try:
             self._verbs.finish()
-        except Exception as error:  # noqa: BLE001 - the caller has its answer
-            _log.error("what was left of a request could not be done", verb=self._verb, exc_info=error)
+        except Exception:  # noqa: BLE001 - the caller has its answer
+            _log.exception("what was left of a request could not be done", verb=self._verb)
 
     def _fault(self, error: Exception) -> CallAnswer:
         if isinstance(error, (BadRequest, PlacementError)):
             _log.warning("a request is none that can be answered", verb=self._verb, why=str(error))
             return CallAnswer(400, msgspec.json.encode({"error": str(error)}))
-        _log.error("a request could not be answered", verb=self._verb, exc_info=error)
+        _log.exception("a request could not be answered", error, verb=self._verb)
         return CallAnswer(500, msgspec.json.encode({"error": "a fault of the extender's own; its log says which"}))
 
 

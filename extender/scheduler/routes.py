@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from threading import Lock
 
 import msgspec
-import structlog
 from flask import Flask, Response, abort, request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from werkzeug.exceptions import HTTPException
@@ -19,8 +18,9 @@ from extender.scheduler.metrics import Metrics
 from extender.scheduler.pod_body import BadRequest
 from extender.views import plan, readout, regroup, traffic_view
 from extender.views.explain import explain, unknown
+from numakin.process.log import Log
 
-_log = structlog.get_logger("scheduler")
+_log = Log("scheduler")
 
 
 @dataclass(frozen=True, slots=True)

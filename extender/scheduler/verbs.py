@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-import structlog
-
 from extender.cluster import Cluster
 from extender.scheduler import wire
 from extender.scheduler.metrics import Metrics
@@ -17,6 +15,7 @@ from extender.scoring.predict import Wanted
 from extender.scoring.prepared import Prepared
 from extender.scoring.strict import NodeRefusal
 from extender.state.pods import PodRow
+from numakin.process.log import Log
 
 VERBS = ("filter", "prioritize", "preempt")
 
@@ -26,7 +25,7 @@ LOGGED_NODES = 20
 LOGGED_BEST = 3
 """Of the scores, the best; explain has them all."""
 
-_log = structlog.get_logger("scheduler")
+_log = Log("scheduler")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import structlog
-
 from extender.config import BadConfig, host_and_port
 from extender.serving.doorman import Doorman
 from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
 from numakin.process.listening import both_families, take_both
+from numakin.process.log import Log
 from numakin.process.signals import received
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Renewed
@@ -44,7 +43,7 @@ SWITCH_S = 0.0005
 threads beside it, each time it has waited for its socket. Python's own 5 ms are a whole cycle of kube-scheduler's.
 """
 
-_log = structlog.get_logger("extender")
+_log = Log("extender")
 
 
 def check_free(option: str, address: str) -> None:

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import structlog
-
 from extender.serving import limits
 from extender.serving.connection import Connection
 from extender.serving.places import Places
 from extender.serving.refusals import LimitRefusals
 from numakin.process.listening import plain
+from numakin.process.log import Log
 from numakin.process.threads import Thread, Threads
 from numakin.wire.certificates import Renewed
 
@@ -53,7 +52,7 @@ UNCERTIFIED = {
 log has no word of it unless it runs with --v=5.
 """
 
-_log = structlog.get_logger("serving")
+_log = Log("serving")
 
 
 @dataclass(eq=False, slots=True)
@@ -232,8 +231,8 @@ class Doorman:
                 self._serve(connection)
         except OSError:
             pass  # its peer has ended it
-        except Exception as error:  # noqa: BLE001 - it costs one connection
-            _log.error("a connection failed", port=self._name, peer=connection.peer, exc_info=error)
+        except Exception:  # noqa: BLE001 - it costs one connection
+            _log.exception("a connection failed", port=self._name, peer=connection.peer)
         finally:
             self._ended(connection)
 

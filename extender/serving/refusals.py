@@ -6,12 +6,12 @@ import math
 import time
 from collections.abc import Callable
 
-import structlog
+from numakin.process.log import Log
 
 LOG_EVERY_S = 10.0
 """Between two log lines about the same: a flooded port must not flood the log."""
 
-_log = structlog.get_logger("limits")
+_log = Log("limits")
 
 
 class NowAndThen:

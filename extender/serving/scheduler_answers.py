@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
-import structlog
-
 from extender.scheduler.calls import SchedulerCall
 from extender.serving import limits
 from extender.serving.connection import Connection
 from extender.serving.http_service import Answers
 from extender.serving.refusals import NowAndThen
 from extender.serving.requests import HttpRequest, of_json, refusal
+from numakin.process.log import Log
 
 ELSEWHERE = "kube-scheduler's verbs alone are answered here; people and probes have ports of their own"
 
 SHOWN = 100
 """Characters of what was asked for that are logged."""
 
-_log = structlog.get_logger("scheduler")
+_log = Log("scheduler")
 
 
 def scheduler_answers(calls: Callable[[], Mapping[str, SchedulerCall]]) -> Callable[[], Answers]:

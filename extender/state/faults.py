@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
-import structlog
+from numakin.process.log import Log
 
-_log = structlog.get_logger("cluster")
+_log = Log("cluster")
 
 
 class Faults:
@@ -38,7 +38,7 @@ class Faults:
             self._counts[node] += 1
             logged, self._logged[node] = self._logged.get(node) == text, text
         if not logged:
-            _log.error("a node could not be weighed: it scores 0, and is refused to no pod", node=node, exc_info=error)
+            _log.exception("a node could not be weighed: it scores 0, and is refused to no pod", error, node=node)
 
     def forget(self, nodes: Iterable[str]) -> None:
         """Nodes that are no more in the cluster."""

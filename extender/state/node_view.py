@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import structlog
-
 from extender.state.columns.arrays import Floats
 from extender.state.columns.cells import Counted, table
 from extender.state.node_index import NodeIndex
@@ -19,10 +17,11 @@ from numakin.placement.model.topology import Machine
 from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.state.occupancy import Allocation, Occupancy, Reservation
 from numakin.placement.state.yielded import NONE, Yielded
+from numakin.process.log import Log
 from numakin.wire.bounds import ALLOCATIONS, HUGEPAGE_SIZES, RESERVATIONS
 from numakin.wire.report_format import REPORT_FORMAT
 
-_log = structlog.get_logger("cluster")
+_log = Log("cluster")
 
 REMEMBERED = 64
 """Answers remembered on one view."""

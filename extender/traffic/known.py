@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
-import structlog
-
 from extender.state.pods import Changes, PodRow
 from extender.traffic.communities import partition
 from extender.traffic.exchanged import namespace_of
@@ -24,8 +22,9 @@ from numakin.placement.traffic.graph import HALF_LIFE_S, Flow, Graph
 from numakin.placement.traffic.relays import relays
 from numakin.placement.traffic.silent import Pair
 from numakin.placement.traffic.tenancy import SEPARATE
+from numakin.process.log import Log
 
-_log = structlog.get_logger("learning")
+_log = Log("learning")
 
 Peers = Mapping[str, Mapping[str, float]]
 """Weight by peer, both directions together (`Costs.weight`)."""

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
 from numakin.placement.model.names import is_workload
 from numakin.placement.traffic.graph import KINDS, Amount, Costs, Graph, Key
+from numakin.process.log import Log
 from numakin.wire.bounds import USE_MILLI
 
 VERSION = 1
@@ -33,7 +32,7 @@ MOST_READ = 4 * MOST_BYTES
 LARGEST_RATE = 2.0**63
 """Bytes or messages a second: sums and weights of what is over that could be infinite, and no pod be scored by them."""
 
-_log = structlog.get_logger("learned")
+_log = Log("learned")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from math import exp2
 from statistics import median
 from typing import TypeVar
 
-import structlog
-
 from extender.state.group_spec import Specs
 from extender.state.pods import Changes, PodRow, ServiceRow
 from extender.traffic import permitted
@@ -33,6 +31,7 @@ from numakin.placement.optin.parsing import opted_in
 from numakin.placement.traffic.graph import Amount, Costs
 from numakin.placement.traffic.mentions import Mentions, mention
 from numakin.placement.traffic.silent import Pair
+from numakin.process.log import Log
 
 SHARE = 0.5
 """Of the median pair's weight that an expected edge weighs."""
@@ -48,7 +47,7 @@ for a tenth of the time.
 FADED = 8
 """Half-lives after which nothing is expected of an edge any more."""
 
-_log = structlog.get_logger("learning")
+_log = Log("learning")
 
 Named = TypeVar("Named", ServiceRow, PolicyRow)
 

@@ -36,8 +36,9 @@ class Log:
     def error(self, event: str, **fields: object) -> None:
         self._write(logging.ERROR, event, fields)
 
-    def exception(self, event: str, **fields: object) -> None:
-        self._write(logging.ERROR, event, fields, cause=True)
+    def exception(self, event: str, cause: BaseException | None = None, /, **fields: object) -> None:
+        """cause: what was raised; None: what is being handled just now."""
+        self._write(logging.ERROR, event, fields, cause=cause or True)
 
     def failure(self, failure: Failure, *known: type[Exception]) -> None:
         """A thread's round that raised. known: errors that say all themselves."""

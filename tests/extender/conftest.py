@@ -4,22 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from lab.standins.apiserver import ApiServer
 from tests.extender.running import Extender, running
 from tests.extender.told import clock, cluster
 
 __all__ = ["clock", "cluster"]
-
-structlog.configure(
-    processors=[
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
-    ]
-)
-"""Of what runs within pytest. By itself structlog draws exceptions with all that their frames hold, for a second each."""
 
 
 @pytest.fixture

@@ -279,5 +279,5 @@ def test_the_enforcers_image_has_the_packages_that_it_imports():
         for path in (MANIFESTS.parent / folder).rglob("*.py"):
             imported |= set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
     assert {package for module, package in modules.items() if module in imported} == listed
-    foreign = {"flask", "httptools", "kubernetes", "msgspec", "numpy", "scipy", "structlog"}
+    foreign = {"flask", "httptools", "kubernetes", "msgspec", "numpy", "scipy"}
     assert not imported & foreign

@@ -19,11 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.tls import authorities
 from extender.kube.tls.authorities import Authority, KeyPair
+from numakin.process.log import Log
 from numakin.process.threads import IDLE, Threaded, Threads
 from numakin.wire.certificates import Files
 
@@ -41,7 +40,7 @@ STALE_AFTER_S = 10 * EVERY_S
 
 _CERTIFICATE = re.compile(r"(\d{1,4})\.crt")
 
-_log = structlog.get_logger("certificates")
+_log = Log("certificates")
 
 
 def _utc() -> datetime:

@@ -6,9 +6,7 @@ Placed one after the other, as they were created, by the code that the extender 
 from __future__ import annotations
 
 import argparse
-import logging
 import re
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ from numakin.kubectl.output import FORMATS, percent, show, table
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.topology import Machine, NumaNode
+from numakin.process.log import set_up
 
 if TYPE_CHECKING:
     from numakin.kubectl.recordings.recording import Recording
@@ -51,8 +50,6 @@ def add_options(own: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace, _session: Session) -> int:
     # The extender's own modules: a second that no other command should take, and packages that no other imports.
     try:
-        import structlog  # noqa: PLC0415
-
         from numakin.kubectl.recordings.recording import read  # noqa: PLC0415
         from numakin.kubectl.recordings.replaying import ways  # noqa: PLC0415
     except ModuleNotFoundError as missing:
@@ -62,8 +59,7 @@ def run(given: argparse.Namespace, _session: Session) -> int:
         ) from missing
 
     # They log of pods that were placed on paper alone, which must not stand before the answer.
-    wrapper = structlog.make_filtering_bound_logger(logging.WARNING)
-    structlog.configure(wrapper_class=wrapper, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    set_up("warning", "text")
     recording = read(given.file)
     if given.nodes and not given.machine:
         raise UsageError("--nodes belongs to --machine")

@@ -122,12 +122,13 @@ def test_a_bad_request_is_named_to_who_asks_for_scores():
     assert (answer.status, json.loads(answer.body)) == (400, {"error": "'lots' is not a resource quantity"})
 
 
-def test_each_pod_is_told_of_once_its_answer_is_sent(capsys: pytest.CaptureFixture[str]):
+def test_each_pod_is_told_of_once_its_answer_is_sent(caplog: pytest.LogCaptureFixture):
     """An answer waits for no more than it says."""
+    caplog.set_level("INFO")
     answer = Site().call("prioritize", body())
-    assert "scored" not in capsys.readouterr().out
+    assert "scored" not in caplog.text
     answer.after()
-    assert "scored" in capsys.readouterr().out
+    assert "scored" in caplog.text
 
 
 def test_a_pod_that_the_watch_has_not_shown_holds_no_room():
