@@ -215,7 +215,7 @@ class Ledger:
             basis = self._basis(request)
             ahead = self.prepared.take(basis)
             kin, decision = ahead or self._decide(basis)
-            decision = self._without_moved_pages(request, decision)
+            decision = beside_its_pages(request, decision, self.memory_of)
             self.records.durations.add(time.perf_counter() - began)
             if ahead is not None and self.remark is None and not (decision.updates or decision.share_again):
                 self._owed = decision, request
@@ -231,11 +231,10 @@ class Ledger:
         self.tell_lenders(decision)
         return kin, decision
 
-    def _without_moved_pages(self, request: Request, decision: Decision) -> Decision:
-        """Of a container that runs already, and has memory."""
-        path = self.residents.running(request.container) if decision.mems else ""
-        memory = self.node.memory_now(path) if path else None
-        return beside_its_pages(request, decision, memory) if memory else decision
+    def memory_of(self, container: str) -> Mapping[int, int]:
+        """Bytes on each NUMA node; none of one that does not run yet, or of which it is not known."""
+        path = self.residents.running(container)
+        return (self.node.memory_now(path) if path else None) or {}
 
     def tell_lenders(self, decision: Decision) -> None:
         """That they share from now on, by a decision that was applied."""

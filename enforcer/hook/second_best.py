@@ -92,7 +92,7 @@ class SecondBest:
         ledger = self._ledger
         try:
             kin = ledger.learned.kin(ledger.machine, ledger.occupancy, requests[0], None)
-            return better(ledger.machine, ledger.occupancy, requests, kin)
+            return better(ledger.machine, ledger.occupancy, requests, kin, ledger.memory_of)
         except Exception:
             log.exception("a member could not be looked at again", pod=requests[0].pod)
             return None

@@ -6,7 +6,7 @@ So a move goes nowhere that a newcomer could not, and what does not hold is decl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from numakin.placement.decide.decide import decide
@@ -76,11 +76,18 @@ def moved(machine: Machine, occupancy: Occupancy, movers: Sequence[Mover]) -> Mo
     return Moved(now, tuple(decisions))
 
 
-def better(machine: Machine, occupancy: Occupancy, requests: Sequence[Request], kin: Kin) -> Moved | None:
+def better(
+    machine: Machine,
+    occupancy: Occupancy,
+    requests: Sequence[Request],
+    kin: Kin,
+    memory: Callable[[str], Mapping[int, int]],
+) -> Moved | None:
     """A running member as it would be placed if it came now, where that is better: it has no home, or none of the CPUs
     of its own that it asked for, or is on more NUMA nodes than it would be. None where it is not.
 
-    requests: of all its live containers. Who has a home stays on its NUMA nodes: its memory is there.
+    requests: of all its live containers. Who has a home stays on its NUMA nodes: its memory is there. memory: bytes of
+    a container on each NUMA node.
     """
     home = occupancy.reservations[requests[0].reservation_key].numa_nodes
     left_open = any(occupancy.allocations[request.container].open for request in requests)
@@ -97,17 +104,21 @@ def better(machine: Machine, occupancy: Occupancy, requests: Sequence[Request], 
         if not (left_open or decision.numa_nodes <= home):
             return None
         decision = _with_memory(machine, held, request, decision)
+        decision = beside_its_pages(request, decision, memory)
         now = decision.applied(now, request)
         decisions.append((request, decision))
     was, becomes = (_faults(state, requests) for state in (occupancy, now))
     return Moved(now, tuple(decisions)) if becomes < was else None
 
 
-def beside_its_pages(request: Request, decision: Decision, memory: Mapping[int, int]) -> Decision:
-    """A decision on a running container, left open where it would have the kernel move more than a little of what the
-    container has by now. memory: bytes on each NUMA node.
+def beside_its_pages(request: Request, decision: Decision, memory: Callable[[str], Mapping[int, int]]) -> Decision:
+    """A decision on a container, left open where it would have the kernel move more than a little of what that has by
+    now. memory: as for `better`.
     """
-    elsewhere = sum(amount for numa_node, amount in memory.items() if numa_node not in decision.mems)
+    if not decision.mems:
+        return decision
+    there = memory(request.container)
+    elsewhere = sum(amount for numa_node, amount in there.items() if numa_node not in decision.mems)
     follow = request.opt_in.move is Move.CPUS_AND_MEMORY
     if elsewhere <= (MOST_FOLLOWING if follow else MOST_MOVED):
         return decision

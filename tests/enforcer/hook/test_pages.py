@@ -9,6 +9,7 @@ import pytest
 from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.world import GIB, World, container, member
+from tests.machines import machine
 
 MIB = 1 << 20
 
@@ -40,6 +41,27 @@ def test_a_member_that_ran_unpinned_is_bound_where_little_would_be_moved_for_it(
     assert (world.cpus("a"), world.mems("a")) == ("0-3,8-11", mems)
     reasons = {reason.what: reason.effect for reason in world.last.reasons}
     assert ("pages" in reasons) == (mems == "0-1")
+
+
+@pytest.mark.parametrize(
+    ("memory", "mems"),
+    [({1: 2 * GIB}, "0"), ({1: 20 * GIB}, "0-1")],
+    ids=["much that may follow", "too much to follow at a time"],
+)
+def test_one_that_waited_for_room_is_bound_where_its_pages_may_follow(memory: dict[int, int], mems: str) -> None:
+    world = World(machine("two NUMA nodes", ["0-7", "8-15"], [64, 64]))
+    for name in ("a", "b"):
+        world.create(member(name, group=name), container(name, 6))
+    waiting, made = member("late", move="cpus-and-memory"), container("late", 4, memory=40 * GIB)
+    world.create(waiting, made)
+    assert (world.cpus("late"), world.mems("late")) == ("0-15", "0-1")
+    made.pid = 1
+    world.start(waiting, made)
+    world.memory[made.linux.cgroups_path] = memory
+    world.apply(world.agent.stop_container(member("a", group="a"), container("a", 6)))
+    world.agent.stop_pod_sandbox(member("a", group="a"))
+    world.apply(world.agent.moves.second_best.improve())
+    assert (world.cpus("late"), world.mems("late")) == ("0-7", mems)
 
 
 def test_one_whose_pages_stay_is_placed_no_other_way_at_the_next_start(world: World) -> None:
