@@ -91,11 +91,10 @@ class Client(Protocol):
 class Api:
     """Thread-safe, as urllib3's pools are. bad_login: what the client raises where it has no credentials any more."""
 
-    def __init__(self, client: Client, agent: str = "numakin-extender", bad_login: type[Exception] = OSError) -> None:
+    def __init__(self, client: Client, bad_login: type[Exception] = OSError) -> None:
         self._client = client
         self._bad_login = bad_login
         self._host = client.configuration.host
-        self._agent = agent
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         return self.request("GET", path, query)
@@ -136,7 +135,7 @@ class Api:
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         if not _PATH.fullmatch(path):
             raise Unreachable(f"{method} {path[:200]!a}: not asked: no path of an API server")
-        headers = {"Accept": JSON, "User-Agent": self._agent}
+        headers = {"Accept": JSON, "User-Agent": "numakin-extender"}
         if body is not None:
             headers["Content-Type"] = content_type
         url = self._host + path + (f"?{urlencode(query)}" if query else "")

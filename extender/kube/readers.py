@@ -50,10 +50,10 @@ class Caller:
 class Readers:
     """Thread-safe."""
 
-    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._callers: _Kept[Caller | None] = _Kept(clock)
-        self._allowed: _Kept[bool] = _Kept(clock)
+        self._callers: _Kept[Caller | None] = _Kept()
+        self._allowed: _Kept[bool] = _Kept()
 
     def check(self, token: str, namespace: str) -> str:
         """The caller's name. namespace: which the answer is about; empty: all.
@@ -101,16 +101,15 @@ class Readers:
 class _Kept(Generic[Known]):
     """Answers by their question, the oldest forgotten first. Two threads may ask the same at once."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._answers: OrderedDict[Hashable, tuple[float, Known]] = OrderedDict()
 
     def get(self, key: Hashable, ask: Callable[[], Known]) -> Known:
         kept = self._answers.get(key)
-        if kept is not None and self._clock() - kept[0] < KNOWN_S:
+        if kept is not None and time.monotonic() - kept[0] < KNOWN_S:
             return kept[1]
         answer = ask()
-        self._answers[key] = (self._clock(), answer)
+        self._answers[key] = (time.monotonic(), answer)
         while len(self._answers) > KNOWN:
             self._answers.popitem(last=False)
         return answer

@@ -17,13 +17,12 @@ _log = Log("limits")
 class NowAndThen:
     """What is to be logged of events that a flood brings too. From any thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._logged: dict[tuple[str, ...], float] = {}
 
     def due(self, *about: str) -> bool:
         """Whether this one is, of all that are about the same; what that may be is few."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._logged.get(about, -math.inf) < LOG_EVERY_S:
             return False
         self._logged[about] = now
@@ -33,8 +32,8 @@ class NowAndThen:
 class LimitRefusals:
     """count: called with the limit's name for each refusal, from any thread."""
 
-    def __init__(self, count: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._count, self._logged = count, NowAndThen(clock)
+    def __init__(self, count: Callable[[str], None]) -> None:
+        self._count, self._logged = count, NowAndThen()
 
     def over(self, limit: str, peer: str, why: str = "") -> None:
         """why: one of few texts, each of which is logged now and then."""

@@ -18,7 +18,7 @@ from extender.traffic.uses import WorkloadUses
 from numakin.placement.model.demand import Demand
 from numakin.placement.namespaces import Namespaces
 from numakin.placement.traffic.affinity import neighbours
-from numakin.placement.traffic.graph import HALF_LIFE_S, Flow, Graph
+from numakin.placement.traffic.graph import Flow, Graph
 from numakin.placement.traffic.relays import relays
 from numakin.placement.traffic.silent import Pair
 from numakin.placement.traffic.tenancy import SEPARATE
@@ -95,8 +95,8 @@ class ClusterTraffic:
 class TrafficLearning:
     """One owner. Times are seconds of any clock that never runs backwards. application_label: as for `PodIndex`."""
 
-    def __init__(self, half_life: float = HALF_LIFE_S, application_label: str = "") -> None:
-        self.graph = ClusterGraph(half_life, application_label=application_label)
+    def __init__(self, application_label: str = "") -> None:
+        self.graph = ClusterGraph(application_label=application_label)
         self.priors = Priors()
         self.tenancy = SEPARATE
         self._uses = WorkloadUses()

@@ -83,7 +83,6 @@ class Learner(Threaded):
     def __init__(
         self,
         publish: Callable[[ClusterTraffic], None],
-        clock: Callable[[], float] = time.monotonic,
         *,
         threads: Threads,
         application_label: str = "",
@@ -91,7 +90,6 @@ class Learner(Threaded):
         self.dropped_flows = 0
         self._learned_at: float | None = None
         self._publish = publish
-        self._clock = clock
         self._learning = TrafficLearning(application_label=application_label)
         self._steps = StepQueue()
         self._lock = threading.Lock()
@@ -104,7 +102,7 @@ class Learner(Threaded):
     @property
     def age_s(self) -> float:
         """Since traffic that is taken in was received; NaN before the first."""
-        return math.nan if self._learned_at is None else self._clock() - self._learned_at
+        return math.nan if self._learned_at is None else time.monotonic() - self._learned_at
 
     def _wake(self) -> None:
         self._steps.put(lambda: None)
@@ -116,18 +114,18 @@ class Learner(Threaded):
                 self.dropped_flows += len(flows)
                 return
             self._flows += len(flows)
-        self._steps.put(partial(self._receive, node, flows, self._clock()))
+        self._steps.put(partial(self._receive, node, flows, time.monotonic()))
 
     def uses(self, node: str, milli: Mapping[str, int]) -> None:
         """What pods of each workload use on a node, as its enforcer reports it."""
-        now = self._clock()
+        now = time.monotonic()
         self._steps.put(lambda: self._learning.used(node, milli, now))
 
     def pods(self, changes: Changes[PodRow]) -> None:
         """What the API server reports. Only members that wait for a node are worth waking the thread for: one that is
         bound is placed already, and in a burst each pod is reported several times.
         """
-        now = self._clock()
+        now = time.monotonic()
         waiting = any(not row.node and opted_in(row.annotations) for row in changes.rows)
         self._steps.put(lambda: self._learning.apply(changes, now), soon=waiting)
 
@@ -137,7 +135,7 @@ class Learner(Threaded):
 
     def asked(self, row: PodRow, _longest_s: float) -> None:
         """What kube-scheduler sends; the call does not wait."""
-        now = self._clock()
+        now = time.monotonic()
         self._steps.put(lambda: self._learning.asked(row, now))
 
     def services(self, changes: Changes[ServiceRow]) -> None:
@@ -165,7 +163,7 @@ class Learner(Threaded):
 
     def restored(self, group: str, text: str) -> None:
         """What an extender before this one wrote down of a group."""
-        now = self._clock()
+        now = time.monotonic()
         self._steps.put(lambda: self._learning.restored(group, learned.read(text, group), now))
 
     def _receive(self, node: str, flows: tuple[Flow, ...], now: float) -> None:
@@ -206,7 +204,7 @@ class Learner(Threaded):
             self._make()
 
     def _make(self) -> None:
-        known = self._learning.known(self._clock())
+        known = self._learning.known(time.monotonic())
         self._publish(known)
         self._workloads = known.replicas
         self._made.news()

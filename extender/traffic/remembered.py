@@ -26,10 +26,10 @@ NOTHING = Amount()
 class Remembered:
     """One owner. dropped: edges that the cap has cost so far, each once as long as it stays over the cap."""
 
-    def __init__(self, half_life: float, most_edges: int = MOST_EDGES) -> None:
+    def __init__(self, half_life: float) -> None:
         self.dropped = 0
         self._half_life = half_life
-        self._most = most_edges
+        self._most = MOST_EDGES
         self._edges: dict[Key, Amount] = {}
         self._resting: dict[Key, float] = {}
         self._fading: dict[Key, tuple[float, Amount]] = {}

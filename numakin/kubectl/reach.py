@@ -109,17 +109,16 @@ class Direct:
 class Proxied:
     """The extender's Service, through the API server. TLS or not is found by asking."""
 
-    def __init__(self, api: ApiServer, namespace: str, service: str = SERVICE) -> None:
+    def __init__(self, api: ApiServer, namespace: str) -> None:
         self._api = api
         self._namespace = namespace
-        self._service = service
         self._schemes = ["https:", "http:"]
         self._token = ViewerToken(api, namespace)
 
     def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
         where = f"/api/v1/namespaces/{self._namespace}/services"
         for scheme in list(self._schemes):
-            url = f"{where}/{scheme}{self._service}:{PORT}/proxy{path}"
+            url = f"{where}/{scheme}{SERVICE}:{PORT}/proxy{path}"
             answer = self._api.request(method, url, query, body, self._token.headers)
             # The API server's own 500 or 503: no backend, or one of another protocol.
             if answer.status < 500 or _status(answer) is None:
@@ -133,7 +132,7 @@ class Proxied:
         status = _status(answer)
         if answer.status in _NO_BACKEND or (status is not None and answer.status >= 500):
             raise Unanswered(
-                f"no replica of the extender answers behind service {self._namespace}/{self._service}: {answer.why}; "
+                f"no replica of the extender answers behind service {self._namespace}/{SERVICE}: {answer.why}; "
                 f"see kubectl -n {self._namespace} get pods"
             )
         if status is None:
@@ -147,7 +146,7 @@ class Proxied:
             raise Unanswered("the API server does not know this user: log in again, or choose another --context")
         if answer.status == 404:
             raise Unanswered(
-                f"there is no service {self._namespace}/{self._service}: is numakin installed there? name its "
+                f"there is no service {self._namespace}/{SERVICE}: is numakin installed there? name its "
                 "namespace by --numakin-namespace"
             )
         raise Unanswered(f"the API server answers {answer.status}: {answer.why}")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address
-from pathlib import Path
 
 from enforcer.observe.attribution.containers import Address
+from enforcer.observe.attribution.processes import PROC
 
 _LOCAL = re.compile(r"\|-- (\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 _GLOBAL_SCOPE = "00"
 """Third-last field of if_inet6; 10 is loopback, 20 link-local (include/net/ipv6.h, IPV6_ADDR_*)."""
 
 
-def of_process(pid: int, proc: Path = Path("/proc")) -> tuple[Address, ...]:
+def of_process(pid: int) -> tuple[Address, ...]:
     """Those by which others reach the namespace of this process; none if it has ended."""
+    net = PROC / str(pid) / "net"
     try:
-        four = ipv4((proc / str(pid) / "net" / "fib_trie").read_text())
-        six = proc / str(pid) / "net" / "if_inet6"
+        four, six = ipv4((net / "fib_trie").read_text()), net / "if_inet6"
         return (*four, *(ipv6(six.read_text()) if six.exists() else ()))
     except (OSError, ValueError):
         return ()

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from enforcer.observe.attribution.processes import HOST, PROC, network_namespace
+from enforcer.observe.attribution.processes import HOST, network_namespace
 
 OFFSETS = ("sock_common.skc_net", "net.ns", "ns_common.inum")
 
@@ -37,6 +36,6 @@ class SocketIdentity:
 BY_CGROUP = SocketIdentity()
 
 
-def by_namespace(proc: Path = PROC) -> SocketIdentity:
+def by_namespace() -> SocketIdentity:
     """For a node whose containers are in cgroup v1. To see which namespace is the node's own takes CAP_SYS_PTRACE."""
-    return SocketIdentity(by_namespace=True, host_namespace=network_namespace(HOST, proc))
+    return SocketIdentity(by_namespace=True, host_namespace=network_namespace(HOST))

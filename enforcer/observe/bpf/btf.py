@@ -145,9 +145,9 @@ def offsets(wanted: Sequence[str], path: Path = VMLINUX) -> dict[str, int]:
     return {name: types.offset(*name.split(".")) for name in wanted}
 
 
-def functions(wanted: Collection[str], path: Path = VMLINUX) -> dict[str, int]:
+def functions(wanted: Collection[str]) -> dict[str, int]:
     """The type ids of the wanted kernel functions, by name."""
-    return _types(path).functions(wanted) if wanted else {}
+    return _types(VMLINUX).functions(wanted) if wanted else {}
 
 
 @lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 may be the interpreter that has bcc

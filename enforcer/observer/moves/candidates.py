@@ -135,7 +135,6 @@ def steps_of(
     declined: Container[Ways] = (),
     *,
     whole: WholeSearch | None = None,
-    search: int = SEARCH,
 ) -> Sequence[Step]:
     """Steps towards a whole that pays; where none is known or can be made, the best that pay by themselves, and where
     there are none, steps between cache domains. whole: the search for it, which goes on from window to window. It comes
@@ -163,7 +162,7 @@ def steps_of(
         budget=budget.single,
         pays=least,
         declined=declined,
-        search=search,
+        search=SEARCH,
         chain_budget=budget.chain,
     )
 

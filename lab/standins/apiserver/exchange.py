@@ -20,13 +20,12 @@ Counted = Literal["asked", "done", "watches"]
 class Exchange:
     """asked: every request so far. behind: services and pods that requests are passed on to."""
 
-    def __init__(self, bookmark_every_s: float) -> None:
+    def __init__(self) -> None:
         self.store = Store()
         self.faults = Orders()
         self.answers = Answers(self.store)
         self.behind = Behind()
         self.asked: list[Request] = []
-        self.bookmark_every_s = bookmark_every_s
         self.closing = threading.Event()
         self._done: list[Request] = []
         self._watches: set[Watch] = set()
@@ -44,7 +43,7 @@ class Exchange:
             self._happened.notify_all()
 
     def watch(self, request: Request) -> Watch:
-        watch = Watch(self.store, request, self.bookmark_every_s)
+        watch = Watch(self.store, request)
         with self._happened:
             self._watches.add(watch)
             self._happened.notify_all()

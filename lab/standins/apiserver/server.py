@@ -34,17 +34,10 @@ class ApiServer(Exchange):
     the same rules and the same events. `order` and `break_watches` bring faults. `asked` is every request so far.
     """
 
-    def __init__(
-        self,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        bookmark_every_s: float = 60.0,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        super().__init__(bookmark_every_s)
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__()
         self._scheme = "http" if tls is None else "https"
-        self._listener = Listener((host, port), self, tls)
+        self._listener = Listener(("127.0.0.1", 0), self, tls)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(0.05,), name="apiserver", daemon=True
         )

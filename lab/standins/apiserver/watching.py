@@ -16,6 +16,8 @@ from lab.standins.apiserver.objects.store import Change, Store, Stored
 LONGEST_S = 1800.0
 """How long a watch without timeoutSeconds lasts; the real server takes 30 to 60 minutes, at random."""
 
+BOOKMARK_EVERY_S = 60.0
+
 BEFORE_END_S = 2.0
 """Bookmarks come this long before timeoutSeconds, as recorded (once or twice in the last 2.5 s)."""
 
@@ -28,7 +30,7 @@ class Watch:
     `break_with` has it stopped by a fault: http.py reads `fault` after the last frame.
     """
 
-    def __init__(self, store: Store, request: Request, bookmark_every_s: float) -> None:
+    def __init__(self, store: Store, request: Request) -> None:
         self.request = request
         self.fault: Fault | None = None
         self.ended = False
@@ -42,8 +44,7 @@ class Watch:
         self._extra: deque[Frame] = deque()
         now = time.monotonic()
         self._end = now + _timeout_s(request)
-        self._bookmark_every_s = bookmark_every_s
-        self._next_bookmark = min(now + bookmark_every_s, max(now, self._end - BEFORE_END_S))
+        self._next_bookmark = min(now + BOOKMARK_EVERY_S, max(now, self._end - BEFORE_END_S))
 
     def __iter__(self) -> Iterator[list[Frame]]:
         """Batches of frames, as they come; ends at timeoutSeconds, by a fault, or after an ERROR frame."""
@@ -87,7 +88,7 @@ class Watch:
                 self._store.changed.wait(min(self._end, self._next_bookmark) - now)
                 return []
             if now >= self._next_bookmark and not self.ended:
-                self._next_bookmark = now + self._bookmark_every_s
+                self._next_bookmark = now + BOOKMARK_EVERY_S
                 if self.request.flag("allowWatchBookmarks") and self._revision <= self._store.revision:
                     frames.append(self._bookmark())
             self.ended = self.ended or now >= self._end

@@ -172,9 +172,9 @@ class Occupancy:
         rows = self.load(machine, but).rows
         return {node.id: rows.get(node.id, EMPTY).cpu for node in machine.numa_nodes}
 
-    def memory_load(self, machine: Machine, but: str = "") -> dict[int, int]:
-        """Bytes reserved on each NUMA node, like `cpu_load`."""
-        rows = self.load(machine, but).rows
+    def memory_load(self, machine: Machine) -> dict[int, int]:
+        """Bytes reserved on each NUMA node."""
+        rows = self.load(machine).rows
         return {node.id: rows.get(node.id, EMPTY).memory for node in machine.numa_nodes}
 
     def kept(self, machine: Machine, but: str = "") -> dict[int, int]:

@@ -270,9 +270,9 @@ class Deltas:
     left waits and adds up.
     """
 
-    def __init__(self, most_edges: int = MOST_EDGES, costs: Costs | None = None) -> None:
+    def __init__(self, most_edges: int = MOST_EDGES) -> None:
         self.dropped = 0
-        self._costs = costs or Costs()
+        self._costs = Costs()
         self._most_edges = most_edges
         self._waiting: dict[tuple[Key, bool], Amount] = {}
 
