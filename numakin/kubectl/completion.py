@@ -29,15 +29,15 @@ def completed(words: Sequence[str]) -> tuple[list[str], int]:
     *before, begun = words or [""]
     program = parser()
     commands = _commands(program)
-    chosen = next((word for word in before if word in commands), None)
-    if chosen is None:
-        offered = [*commands, *_options(program)] if begun.startswith("-") or not before else [*commands]
-        return [word for word in offered if word.startswith(begun)], NO_FILES
-    own = commands[chosen]
-    option = _option(own, before[-1])
+    chosen = next((word for word in before if word in commands), "")
+    own = commands.get(chosen, program)
+    option = _option(own, before[-1]) if before else None
     if option is not None and option.nargs is None:
         choices = [str(choice) for choice in option.choices or ()]
         return [word for word in choices if word.startswith(begun)], FILES if option.metavar in ON_DISK else NO_FILES
+    if not chosen:
+        offered = [*commands, *_options(program)] if begun.startswith("-") or not before else [*commands]
+        return [word for word in offered if word.startswith(begun)], NO_FILES
     offered = (
         [*_options(own)] if begun.startswith("-") else ["pod"] if chosen == "explain" and before[-1] == chosen else []
     )

@@ -24,6 +24,18 @@ exit codes: 0 done, 1 bad news (not found, a bad finding, nothing to conclude), 
 """
 
 
+COMMON = (
+    (("--kubeconfig",), "FILE", "", "default: $KUBECONFIG, else ~/.kube/config"),
+    (("--context",), "NAME", "", "default: the kubeconfig's current-context"),
+    (("-n", "--namespace"), "NAMESPACE", "", "default: the context's"),
+    (("--numakin-namespace",), "NAMESPACE", "numakin", "where numakin runs (default: numakin)"),
+    (("--extender",), "URL", "", "this extender, without an API server"),
+    (("--extender-token",), "FILE", "", "a token of the API server, for --extender"),
+    (("--extender-ca",), "FILE", "", "certificate authority (PEM) of --extender"),
+)
+"""Options that every command has: their names, value, default and meaning."""
+
+
 class Parser(argparse.ArgumentParser):
     """Without the whole usage before each error; nothing may be cut short."""
 
@@ -41,6 +53,7 @@ def parser() -> Parser:
         allow_abbrev=False,
     )
     program.add_argument("--version", action="version", version=f"kubectl-numakin {_version()}")
+    _add_common(program, told=False)
     commands = program.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:
         lines = (command.__doc__ or "").strip().splitlines()
@@ -54,22 +67,21 @@ def parser() -> Parser:
             allow_abbrev=False,
         )
         command.add_options(own)
-        _add_common(own)
+        _add_common(own, told=True)
         own.set_defaults(run=command.run)
     return program
 
 
-def _add_common(own: argparse.ArgumentParser) -> None:
-    reach = own.add_argument_group("the cluster")
-    reach.add_argument("--kubeconfig", default="", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    reach.add_argument("--context", default="", metavar="NAME", help="default: the kubeconfig's current-context")
-    reach.add_argument("-n", "--namespace", default="", help="default: the context's")
-    reach.add_argument(
-        "--numakin-namespace", default="numakin", metavar="NAMESPACE", help="where numakin runs (default: %(default)s)"
-    )
-    reach.add_argument("--extender", default="", metavar="URL", help="this extender, without an API server")
-    reach.add_argument("--extender-token", default="", metavar="FILE", help="a token of the API server, for --extender")
-    reach.add_argument("--extender-ca", default="", metavar="FILE", help="certificate authority (PEM) of --extender")
+def _add_common(parser: argparse.ArgumentParser, *, told: bool) -> None:
+    """told: in its help. As for kubectl they may stand before the command; what is after it wins."""
+    reach = parser.add_argument_group("the cluster")
+    for names, value, default, meaning in COMMON:
+        reach.add_argument(
+            *names,
+            metavar=value,
+            default=argparse.SUPPRESS if told else default,
+            help=meaning if told else argparse.SUPPRESS,
+        )
 
 
 def _version() -> str:

@@ -70,6 +70,7 @@ def _rows(parser: argparse.ArgumentParser) -> Rows:
         f"| {_names(parser, action)} | {_text(_help(parser, action))} |"
         for action in parser._actions
         if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction | argparse._VersionAction)
+        if action.help != argparse.SUPPRESS
     ]
 
 

@@ -186,6 +186,12 @@ def test_groups_of_another_namespace_are_another_question(at):
     assert "shop/boutique" in ask("groups", "-A", at).out
 
 
+def test_what_says_where_may_stand_before_the_command_and_what_is_after_it_wins(at):
+    """As for kubectl itself: the namespace was taken for the command."""
+    assert ask("-n", "shop", at, "groups").lines[1:] == ask("groups", "-n", "shop", at).lines[1:]
+    assert "no group has members in namespace other" in ask("-n", "shop", at, "groups", "-n", "other").out
+
+
 def test_wide_names_every_member(at):
     answer = ask("groups", "-n", "shop", "-o", "wide", at)
     assert sum(line.startswith("shop/boutique") for line in answer.lines) == 4

@@ -20,6 +20,8 @@ CASES = {
     "a recording": (["replay", ""], set(), ":0"),
     "a recording's options": (["replay", "--p"], {"--policy"}, ":4"),
     "a flag has no value": (["groups", "-A", "--na"], {"--namespace"}, ":4"),
+    "a command after a namespace": (["-n", "shop", "re"], {"release"}, ":4"),
+    "a file before the command": (["--kubeconfig", ""], set(), ":0"),
     "nothing": ([], {"map"}, ":4"),
 }
 
