@@ -4,12 +4,21 @@ import { request } from "./access";
 /** What was asked about is not there, or not any more. */
 class NotThere extends Error {}
 
+/** What takes so long never comes: its other end has gone without a word. */
+export const HANGS_AFTER_MS = 75_000;
+
 /** Relative to the page, which may be behind a proxy's path. */
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const response = await request(`api/v1/${path}`, { headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) });
-  const body = (await response.json()) as T & { error?: string };
-  if (!response.ok) throw new (response.status === 404 ? NotThere : Error)(body.error ?? `the extender answered ${response.status}`);
-  return body;
+export async function get<T>(path: string, signal: AbortSignal): Promise<T> {
+  const hung = new AbortController();
+  const timer = window.setTimeout(() => hung.abort(new Error("The extender does not answer.")), HANGS_AFTER_MS);
+  try {
+    const response = await request(`api/v1/${path}`, { headers: { Accept: "application/json" }, signal: AbortSignal.any([signal, hung.signal]) });
+    const body = (await response.json()) as T & { error?: string };
+    if (!response.ok) throw new (response.status === 404 ? NotThere : Error)(body.error ?? `the extender answered ${response.status}`);
+    return body;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 export interface Answer<T> {
@@ -19,6 +28,8 @@ export interface Answer<T> {
 
 /** After an answer nothing is asked for so many times as long as it took: some are worked out for seconds. */
 const REST = 3;
+/** After which what failed is asked for again, whether or not there is anything newer. */
+const AGAIN_MS = 5_000;
 
 /** What a path answers, asked again when there is a newer version and the last answer is here, which stays until then, unless what it tells of is gone. Nothing is asked without a path. */
 export function useAnswer<T>(path: string | null, version: number): Answer<T> {
@@ -33,16 +44,24 @@ export function useAnswer<T>(path: string | null, version: number): Answer<T> {
     const ask = async () => {
       [busy, newer] = [true, false];
       const began = performance.now();
+      let rest = 0;
       try {
         const value = await get<T>(path, aborted.signal);
         setAnswer({ path, value, error: "" });
+        rest = REST * (performance.now() - began);
       } catch (failed) {
-        const stays = (before: { path: string | null }) => before.path === path && !(failed instanceof NotThere);
-        if (!aborted.signal.aborted) setAnswer((before) => ({ path, value: stays(before) ? before.value : null, error: (failed as Error).message }));
+        if (aborted.signal.aborted) return;
+        const gone = failed instanceof NotThere;
+        setAnswer((before) => ({ path, value: before.path === path && !gone ? before.value : null, error: (failed as Error).message }));
+        [newer, rest] = [newer || !gone, AGAIN_MS];
       }
-      if (!aborted.signal.aborted) timer = window.setTimeout(rested, REST * (performance.now() - began));
+      if (!aborted.signal.aborted) timer = window.setTimeout(rested, rest);
     };
     const rested = () => {
+      if (newer && document.hidden) {
+        timer = window.setTimeout(rested, AGAIN_MS);
+        return;
+      }
       busy = false;
       if (newer) void ask();
     };

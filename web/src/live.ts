@@ -2,13 +2,11 @@
 import { EventSource } from "eventsource";
 import { useEffect, useState } from "preact/hooks";
 import { request } from "./access";
-import { get } from "./api";
+import { get, HANGS_AFTER_MS } from "./api";
 import { claim } from "./colors";
 import type { Changes, GroupRow, NodeRow, Triple } from "./types";
 
 const LOST_AFTER_MS = 5_000;
-/** A stream ends by itself after 50 s, and another begins: where none does, the one there is hangs, as its other end has gone without a word. */
-const HANGS_AFTER_MS = 75_000;
 
 export type Link = "connecting" | "live" | "lost";
 
@@ -91,6 +89,7 @@ function follow(reader: Reader): () => void {
       timer = window.setTimeout(listen, LOST_AFTER_MS);
     };
   };
+  /** A stream ends by itself after 50 s, and another begins: where none does, the one there is hangs. */
   const watch = () => {
     clearTimeout(hanging);
     hanging = window.setTimeout(() => {

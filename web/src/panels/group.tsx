@@ -1,39 +1,40 @@
 // One group: how local it is, over time and beside what else could be; its workloads and who of them talks to whom.
-import { useAnswer } from "../api";
 import { percent, place, plural, short } from "../format";
+import { Answered } from "../parts/answered";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { Roster } from "../parts/roster";
 import { Series } from "../parts/series";
 import { Swatch } from "../parts/swatch";
-import { Waiting } from "../parts/waiting";
 import { go } from "../route";
 import type { Column } from "../tables/sorting";
 import type { GroupStory, Regrouping } from "../types";
 import { WorkloadGraph } from "./workloads";
 
 export function GroupPanel({ name, version }: { name: string; version: number }) {
-  const { value: story, error } = useAnswer<GroupStory>(`group?group=${encodeURIComponent(name)}`, version);
-  if (!story) return <Waiting error={error} />;
   return (
-    <>
-      <p class="actions">
-        <Swatch group={name} /> {plural(story.members_known, "pod")}
-        <button type="button" class="open" onClick={() => go({ view: "map", filter: name })}>Show only this group on the map</button>
-      </p>
-      <Compared story={story} />
-      {story.regroup && <Cut regroup={story.regroup} />}
-      <section>
-        <h3>Over time</h3>
-        <Series points={story.series} now={story.now} compared={story.compared} />
-      </section>
-      <section>
-        <h3>Who talks to whom</h3>
-        <WorkloadGraph story={story} />
-      </section>
-      <Reasons story={story} />
-      <Members story={story} />
-    </>
+    <Answered<GroupStory> path={`group?group=${encodeURIComponent(name)}`} version={version}>
+      {(story) => (
+        <>
+          <p class="actions">
+            <Swatch group={name} /> {plural(story.members_known, "pod")}
+            <button type="button" class="open" onClick={() => go({ view: "map", filter: name })}>Show only this group on the map</button>
+          </p>
+          <Compared story={story} />
+          {story.regroup && <Cut regroup={story.regroup} />}
+          <section>
+            <h3>Over time</h3>
+            <Series points={story.series} now={story.now} compared={story.compared} />
+          </section>
+          <section>
+            <h3>Who talks to whom</h3>
+            <WorkloadGraph story={story} />
+          </section>
+          <Reasons story={story} />
+          <Members story={story} />
+        </>
+      )}
+    </Answered>
   );
 }
 

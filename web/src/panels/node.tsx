@@ -1,39 +1,40 @@
 // One node: its warnings, its enforcer, and a picture of the machine with who has which CPUs.
-import { useAnswer } from "../api";
 import { ago, bytes, cpus, ids, plural, short } from "../format";
+import { Answered } from "../parts/answered";
 import { CpuMeter, MemoryMeter } from "../parts/fill";
 import { Open } from "../parts/links";
 import { ReachBar } from "../parts/reach";
 import { Roster } from "../parts/roster";
 import { State } from "../parts/state";
 import { Swatch } from "../parts/swatch";
-import { Waiting } from "../parts/waiting";
 import type { Column } from "../tables/sorting";
 import type { ContainerRow, ExpectedRow, MachineNuma, NodeStory, ThreadState } from "../types";
 import { Devices, Near } from "./devices";
 import { CpuPicture, CpuLegend } from "./machine";
 
 export function NodePanel({ name, version }: { name: string; version: number }) {
-  const { value: story, error } = useAnswer<NodeStory>(`node?node=${encodeURIComponent(name)}`, version);
-  if (!story) return <Waiting error={error} />;
   return (
-    <>
-      <Warnings story={story} />
-      <Enforcer story={story} />
-      <section>
-        <h3>Machine</h3>
-        <p class="note">
-          {plural(story.sockets.length, "socket")}, {plural(story.numa_nodes.length, "NUMA node")}, {plural(story.cores.length, "core")}, {plural(story.caches.length, "last-level cache")}
-          {story.reserved && `; CPUs ${story.reserved} are reserved`}.
-        </p>
-        {story.numa_nodes.map((numa) => <Numa key={numa.id} numa={numa} story={story} />)}
-        <CpuLegend />
-      </section>
-      <Distances rows={story.numa_nodes} />
-      <Devices health={story.enforcer.health} />
-      <Expected rows={story.expected} />
-      <Containers story={story} />
-    </>
+    <Answered<NodeStory> path={`node?node=${encodeURIComponent(name)}`} version={version}>
+      {(story) => (
+        <>
+          <Warnings story={story} />
+          <Enforcer story={story} />
+          <section>
+            <h3>Machine</h3>
+            <p class="note">
+              {plural(story.sockets.length, "socket")}, {plural(story.numa_nodes.length, "NUMA node")}, {plural(story.cores.length, "core")}, {plural(story.caches.length, "last-level cache")}
+              {story.reserved && `; CPUs ${story.reserved} are reserved`}.
+            </p>
+            {story.numa_nodes.map((numa) => <Numa key={numa.id} numa={numa} story={story} />)}
+            <CpuLegend />
+          </section>
+          <Distances rows={story.numa_nodes} />
+          <Devices health={story.enforcer.health} />
+          <Expected rows={story.expected} />
+          <Containers story={story} />
+        </>
+      )}
+    </Answered>
   );
 }
 

@@ -1,23 +1,24 @@
 // One pod: where it is, why, what else was weighed, whom it talks to, and how it was moved.
-import { useAnswer } from "../api";
 import { ago, place, plural, rate, short } from "../format";
+import { Answered } from "../parts/answered";
 import { Open } from "../parts/links";
 import { ReachBar, ReachTag } from "../parts/reach";
 import { Swatch } from "../parts/swatch";
-import { Waiting } from "../parts/waiting";
 import type { Happened, Peer, PodStory, ScoredNode } from "../types";
 
 export function PodPanel({ name, version }: { name: string; version: number }) {
-  const { value: story, error } = useAnswer<PodStory>(`pod?${asked(name)}`, version);
-  if (!story) return <Waiting error={error} />;
   return (
-    <>
-      <Where story={story} />
-      <Why story={story} />
-      <Peers story={story} />
-      <Weighed story={story} />
-      <Moves moves={story.moves} />
-    </>
+    <Answered<PodStory> path={`pod?${asked(name)}`} version={version}>
+      {(story) => (
+        <>
+          <Where story={story} />
+          <Why story={story} />
+          <Peers story={story} />
+          <Weighed story={story} />
+          <Moves moves={story.moves} />
+        </>
+      )}
+    </Answered>
   );
 }
 
