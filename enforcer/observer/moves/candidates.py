@@ -24,6 +24,9 @@ graph, in which the traffic of a newcomer settles and what a move did to all mem
 beside whom a reservation comes, whether it is new or has moved: it came for their sake.
 """
 
+LONGEST = 6 * REST
+"""Windows after which it may move though kin come so often that it never rests: a CronJob's pods come every minute."""
+
 
 LEAST = 1000.0
 """What a mover must bring home at the least, in nanoseconds a second as weights are: cold caches of 32 MiB at 10 GB/s
@@ -66,12 +69,29 @@ class Allowance:
         self._left -= members
 
 
+class _Stay(NamedTuple):
+    """Where a reservation is. begun: the window in which it came there, or kin beside it after it had rested. last: the
+    one in which kin came last.
+    """
+
+    place: CachePlace
+    begun: int
+    last: int
+
+    def rested(self, window: int) -> bool:
+        return window - self.last >= REST or window - self.begun >= LONGEST
+
+    def with_kin(self, window: int) -> _Stay:
+        begun = window if window - 1 - self.last >= REST else self.begun
+        return self._replace(begun=begun, last=window)
+
+
 class Rested:
     """Remembers how long each reservation has been where it is."""
 
     def __init__(self) -> None:
         self._window = 0
-        self._since: dict[str, tuple[CachePlace, int]] = {}
+        self._stays: dict[str, _Stay] = {}
 
     def movable(
         self, occupancy: Occupancy, options: Mapping[str, Move], kin: Mapping[str, Mapping[str, float]]
@@ -82,23 +102,21 @@ class Rested:
         """
         self._window += 1
         reservations = {key: reservation for key, reservation in occupancy.reservations.items() if reservation.workload}
-        self._since = {key: self._arrival(key, place_of(reservation)) for key, reservation in reservations.items()}
-        for key, (_, window) in [*self._since.items()]:
-            if window == self._window:
-                for neighbour in _beside(occupancy, reservations[key], kin):
-                    if neighbour in self._since:
-                        self._since[neighbour] = self._since[neighbour][0], window
-        rested = [reservations[key] for key, (_, window) in self._since.items() if self._window - window >= REST]
+        self._stays = {key: self._stay(key, place_of(reservation)) for key, reservation in reservations.items()}
+        for key in [key for key, stay in self._stays.items() if stay.last == self._window]:
+            for neighbour in _beside(occupancy, reservations[key], kin):
+                if neighbour in self._stays:
+                    self._stays[neighbour] = self._stays[neighbour].with_kin(self._window)
+        rested = [reservations[key] for key, stay in self._stays.items() if stay.rested(self._window)]
         return frozenset(
             member.key
             for member in rested
             if options.get(member.pod, Move.NEVER) is not Move.NEVER and len(occupancy.members_of(member.pod)) == 1
         )
 
-    def _arrival(self, key: str, place: CachePlace) -> tuple[CachePlace, int]:
-        """Where a reservation is, and since which window."""
-        before = self._since.get(key)
-        return before if before is not None and before[0] == place else (place, self._window)
+    def _stay(self, key: str, place: CachePlace) -> _Stay:
+        before = self._stays.get(key)
+        return before if before is not None and before.place == place else _Stay(place, self._window, self._window)
 
 
 def _beside(occupancy: Occupancy, newcomer: Reservation, kin: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

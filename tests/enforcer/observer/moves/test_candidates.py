@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from enforcer.observer.moves.candidates import (
+    LONGEST,
     REST,
     SAVED,
     Allowance,
@@ -73,6 +74,24 @@ class TestBesideKin:
         after(REST + 1, rested, at(c="0", d="1", **there_before), only_c, kin=kin)
         assert after(REST, rested, at(c="0", d="1", x="0"), only_c, kin=kin) == []
         assert after(1, rested, at(c="0", d="1", x="0"), only_c, kin=kin) == [[("c", "0", "1")]]
+
+    @pytest.mark.parametrize("every", [1, REST // 2, REST])
+    def test_it_does_not_wait_for_ever_where_kin_come_all_the_time(self, every) -> None:
+        """As of a CronJob that runs each minute, window by window one of its pods, or none."""
+        rested, only_c, steps = Rested(), {"c": Move.CPUS}, []
+        for window in range(2 * LONGEST):
+            visitors = {f"x{window}": "0"} if window % every == 0 else {}
+            kin = {visitor: {"c": 1.0} for visitor in visitors}
+            steps.append(after(1, rested, at(c="0", d="1", **visitors), only_c, kin=kin))
+        assert not any(steps[:LONGEST])
+        assert all(steps[LONGEST:])
+
+    def test_those_that_come_once_in_a_while_are_each_waited_for(self) -> None:
+        rested, only_c = Rested(), {"c": Move.CPUS}
+        for number in range(2 * LONGEST // (REST + 1)):
+            there = at(c="0", d="1", **{f"x{number}": "0"})
+            assert after(REST, rested, there, only_c, kin={f"x{number}": {"c": 1.0}}) == []
+            assert after(1, rested, there, only_c) == [[("c", "0", "1")]]
 
     @pytest.mark.parametrize("kin", [{}, {"x": {"d": 1.0}}], ids=["a stranger", "kin of another"])
     def test_others_do_not_keep_it(self, kin) -> None:
