@@ -427,9 +427,7 @@ class NodeTable:
 
     def hold_for_groups(self, plan: HeldPlan) -> None:
         """From now on room is held for these waiting pods where they are planned."""
-        if touched := self.group_holds.plan(plan):
-            self.holds += 1
-            self._hold_on(touched)
+        self._reserved(self.group_holds.plan(plan))
 
     def created(self, uids: Iterable[str]) -> None:
         """Gives these pods the places that were planned for what was to come, those that wait and may go there."""
@@ -439,9 +437,8 @@ class NodeTable:
                 continue
             demand = pod.expected(self.known.uses)
             may_go = partial(self.admission.admits, pod.terms)
-            if node := self.group_holds.came(uid, pod.group, pod.workload, demand, may_go, devices=pod.devices):
-                self.holds += 1
-                self._hold_on((node,))
+            node = self.group_holds.came(uid, pod.group, pod.workload, demand, may_go, devices=pod.devices)
+            self._reserved({node} - {""})
 
     def settles(self, row: PodRow) -> bool:
         """Whether the groups' plan stays right with the pod as it is now: it is no member, or runs where it did, or is
@@ -495,23 +492,18 @@ class NodeTable:
 
     def promise(self, group: str, promise: PromisedRoom, priority: int) -> None:
         """From now on room is held for the pod that is to come, beside what is planned."""
-        if touched := self.group_holds.promise(group, promise, priority):
-            self.holds += 1
-            self._hold_on(touched)
+        self._reserved(self.group_holds.promise(group, promise, priority))
 
     def withdraw(self, group: str) -> None:
         """Gives back what is promised to the group: no pod comes any more."""
-        if touched := self.group_holds.withdraw(group):
-            self.holds += 1
-            self._hold_on(touched)
+        self._reserved(self.group_holds.withdraw(group))
 
     def claim(self, evicted: Callable[[str], bool]) -> None:
         """Room that is promised is for the first pod that waits of the workload, once the pod before it is evicted."""
         for group, promise in self.group_holds.unclaimed():
             newcomer = self.waiting.first_of(group, promise.workload) if evicted(promise.gone) else None
             if newcomer is not None:
-                self.holds += 1
-                self._hold_on(self.group_holds.claim(group, newcomer))
+                self._reserved(self.group_holds.claim(group, newcomer))
 
     @contextmanager
     def yielding(self, want: Wanted | None, *, gang: str) -> Iterator[None]:
@@ -631,6 +623,12 @@ class NodeTable:
     def _with_groups(self, view: NodeView, but: Collection[str] = ()) -> NodeView:
         """With what is held there for groups, other than these."""
         return view.holding(self.group_holds.on(view.name, self.assumed, but=but))
+
+    def _reserved(self, nodes: Collection[str]) -> None:
+        """Places there were taken for a group, or given up."""
+        if nodes:
+            self.holds += 1
+            self._hold_on(nodes)
 
     def _hold_on(self, nodes: Iterable[str]) -> None:
         """What is held for groups has changed there."""
