@@ -22,7 +22,7 @@ from extender.scheduler.calls import SchedulerCall, SchedulerCalls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import calm_collector
-from numakin.process.log import set_up
+from numakin.process.log import to_stderr
 
 CALLS = 30
 
@@ -59,7 +59,7 @@ def measured(nodes: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     calm_collector()
-    set_up("warning", "text")
+    to_stderr("warning", "text")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 1000, 5000], help="nodes offered in one call")
     parser.add_argument("--json", action="store_true", help="for a program")

@@ -21,7 +21,7 @@ from extender.scheduler.calls import SchedulerCall, SchedulerCalls
 from extender.scheduler.metrics import Metrics
 from extender.scheduler.verbs import Verbs
 from extender.serving.application import calm_collector
-from numakin.process.log import set_up
+from numakin.process.log import to_stderr
 
 PODS = 60
 PAIRS = 300
@@ -62,7 +62,7 @@ def pairs(calls: tuple[SchedulerCall, SchedulerCall], requests: list[bytes]) -> 
 
 def main() -> None:
     calm_collector()
-    set_up("error", "text")
+    to_stderr("error", "text")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender.held", description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 5000], help="nodes offered in one call")
     print(f"{'nodes':>6}  {'pods':<7} {'without ms':>10} {'held ms':>8} {'ratio':>6}")

@@ -25,7 +25,7 @@ from extender.serving.application import Application, Served, calm_collector
 from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
 from extender.serving.scheduler_answers import scheduler_answers
-from numakin.process.log import set_up
+from numakin.process.log import to_stderr
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Files, Renewed
 
@@ -54,7 +54,7 @@ def _tls(folder: str) -> Renewed:
 
 
 def main() -> None:
-    set_up("error", "text")
+    to_stderr("error", "text")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.extender.server", description=__doc__)
     parser.add_argument("nodes", type=int)
     parser.add_argument("--constant", action="store_true", help="answers that are ready made")

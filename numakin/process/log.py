@@ -77,11 +77,16 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up(level: str, log_format: str) -> None:
-    """To stderr, where a container's log is read. An uncaught exception is an event too."""
+    """Of a program whose log is read. An uncaught exception is an event too."""
+    to_stderr(level, log_format)
+    sys.excepthook = _uncaught
+
+
+def to_stderr(level: str, log_format: str) -> None:
+    """Where a container's log is read."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    sys.excepthook = _uncaught
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

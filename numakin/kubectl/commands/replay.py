@@ -16,7 +16,7 @@ from numakin.kubectl.output import FORMATS, percent, show, table
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.topology import Machine, NumaNode
-from numakin.process.log import set_up
+from numakin.process.log import to_stderr
 
 if TYPE_CHECKING:
     from numakin.kubectl.recordings.recording import Recording
@@ -59,7 +59,7 @@ def run(given: argparse.Namespace, _session: Session) -> int:
         ) from missing
 
     # They log of pods that were placed on paper alone, which must not stand before the answer.
-    set_up("warning", "text")
+    to_stderr("warning", "text")
     recording = read(given.file)
     if given.nodes and not given.machine:
         raise UsageError("--nodes belongs to --machine")
