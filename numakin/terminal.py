@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeVar
@@ -61,9 +63,10 @@ def is_redrawn(out: Console) -> bool:
 def follow(
     out: Console, ask: Callable[[], T], drawn: Callable[[T], RenderableType], unanswered: type[Exception]
 ) -> NoReturn:
-    """Asks again and again, and draws what is answered over what was there, until ^C. Where no answer comes the last
-    one stays, and it is said; only the first has to come.
+    """Asks again and again, and draws what is answered over what was there, until ^C or SIGTERM, as by `timeout`, which
+    leave the terminal as it was. Where no answer comes the last one stays, and it is said; only the first has to come.
     """
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     answer, at, missing = ask(), time.time(), ""
     with Live(console=out, screen=True, auto_refresh=False) as live:
         while True:

@@ -90,6 +90,16 @@ def test_what_is_followed_stays_while_nobody_answers_and_goes_on_after(answering
 
 
 @pytest.mark.parametrize("whose", ["cluster", "node"])
+def test_whoever_ends_it_has_the_terminal_as_it_was(answering, whose):
+    """`timeout` and the like: the prompt was on the other screen, without a cursor."""
+    with terminal(answering.command(whose)) as seen:
+        assert REDRAWN in seen.shows("shop/Deployment/db")
+        seen.process.terminate()
+        assert "\x1b[?25h" in seen.shows("\x1b[?1049l")
+        assert seen.end() == 143
+
+
+@pytest.mark.parametrize("whose", ["cluster", "node"])
 def test_who_never_answered_is_not_waited_for(answering, whose):
     answering.handler.status = 503
     with terminal(answering.command(whose)) as seen:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from numakin.kubectl.apiserver import ApiServer
@@ -23,6 +24,14 @@ ENDED = ("Succeeded", "Failed")
 """Phases of pods that run no more."""
 
 
+class Taken(CommandError):
+    """Another comparison's, which alone may undo what it has done."""
+
+
+class Changed(Unanswered):
+    """It is not any more what it was when it was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """One that is compared. timeout_s: of one rollout."""
@@ -37,14 +46,13 @@ class Deployment:
 
     def read(self) -> dict[str, Any]:
         """Unanswered where it is not there, or may not be read."""
-        return dict(self.api.object(f"{self._folder('apps/v1', 'deployments')}/{self.name}"))
+        return dict(self.api.object(self._path))
 
     def check(self) -> dict[str, Any]:
         """The Deployment; CommandError where it can't be compared."""
         deployment = self.read()
         spec = deployment["spec"]
-        if templates.is_compared(deployment):
-            raise CommandError(f"{self} was not restored by an earlier comparison: run compare {self} --restore first")
+        self._must_be_free(deployment)
         if spec.get("paused"):
             raise CommandError(f"{self} is paused: its pods would never be replaced")
         if not spec.get("replicas"):
@@ -56,7 +64,15 @@ class Deployment:
         return deployment
 
     def begin(self) -> None:
-        self._patch(templates.begun(self.read()))
+        """Taken where another comparison has begun with it since it was checked: it remembers how it was."""
+        deployment = self.read()
+        self._must_be_free(deployment)
+        patch = templates.begun(deployment)
+        patch["metadata"]["resourceVersion"] = deployment["metadata"]["resourceVersion"]
+        try:
+            self._patch(patch)
+        except Changed:
+            self.begin()
 
     def change(self, way: str, group: str) -> None:
         """Returns at once; see `rolled_out`."""
@@ -114,6 +130,12 @@ class Deployment:
             self._asked("DELETE", f"{self._folder('apps/v1', 'replicasets')}/{revision['metadata']['name']}", None)
         self._patch(templates.ended(deployment))
 
+    def _must_be_free(self, deployment: dict[str, Any]) -> None:
+        if templates.is_compared(deployment):
+            raise Taken(
+                f"another comparison of {self} runs, or has not restored it: compare {self} --restore, if none runs"
+            )
+
     def _ready(self, deployment: dict[str, Any], way: str | None) -> list[dict[str, Any]] | None:
         """Its pods; None while the rollout goes on."""
         self.must_run(way, deployment)
@@ -158,12 +180,17 @@ class Deployment:
         ]
 
     def _patch(self, patch: dict[str, Any]) -> None:
-        self._asked("PATCH", f"{self._folder('apps/v1', 'deployments')}/{self.name}", json.dumps(patch).encode())
+        self._asked("PATCH", self._path, json.dumps(patch).encode())
 
     def _asked(self, method: str, path: str, body: bytes | None) -> None:
         answer = self.api.request(method, path, body=body, more_headers=MERGE_PATCH if body else None)
-        if answer.status >= 400:
-            raise Unanswered(f"{self} can't be changed: {answer.why}")
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            refused = Changed if answer.status == HTTPStatus.CONFLICT else Unanswered
+            raise refused(f"{self} can't be changed: {answer.why}")
+
+    @property
+    def _path(self) -> str:
+        return f"{self._folder('apps/v1', 'deployments')}/{self.name}"
 
     def _folder(self, group: str, kind: str) -> str:
         root = "/api" if group == "v1" else "/apis"

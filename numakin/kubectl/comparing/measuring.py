@@ -14,7 +14,7 @@ from numakin.compare.presentation import number
 from numakin.compare.rounds import Round, complete, in_turn
 from numakin.compare.running import Run
 from numakin.compare.workloads import BadFigures, Figures
-from numakin.kubectl.comparing.deployment import Deployment
+from numakin.kubectl.comparing.deployment import Deployment, Taken
 from numakin.kubectl.comparing.templates import WAYS, WITH, Variant
 from numakin.kubectl.comparing.undoing import undone
 from numakin.kubectl.errors import CommandError
@@ -92,11 +92,22 @@ def measure(plan: Plan, report: Callable[[str], None]) -> tuple[tuple[Round, ...
         share, locality = (placed.share, placed.locality) if placed else (None, None)
         return Run(way.name, figures, locality, None, share, disturbed)
 
-    with undone(partial(_restore_aloud, plan.deployments, report)):
+    ours: list[Deployment] = []
+    with undone(partial(_restore_aloud, ours, report)):
         for deployment in plan.deployments:
-            deployment.begin()
+            _begin(deployment, ours)
         told = partial(_progress, report, plan.rounds)
         return complete(in_turn(run, WAYS, plan.rounds, plan.seed, told), (CommandError, BadFigures))
+
+
+def _begin(deployment: Deployment, ours: list[Deployment]) -> None:
+    """ours: those to restore; one too of which it is not known whether it has begun, as where an answer was lost."""
+    ours.append(deployment)
+    try:
+        deployment.begin()
+    except Taken:
+        ours.remove(deployment)
+        raise
 
 
 def _progress(report: Callable[[str], None], rounds: int, number: int, _run: Run) -> None:

@@ -8,10 +8,15 @@ from typing import Any, cast
 
 import pytest
 
+from lab.standins.apiserver import ApiServer
+from lab.standins.apiserver.faults import Answer
 from numakin.compare.workloads import Figures
-from numakin.kubectl.comparing import measuring
+from numakin.kubectl.apiserver import connect
+from numakin.kubectl.comparing import measuring, templates
+from numakin.kubectl.comparing.deployment import Deployment
 from numakin.kubectl.comparing.measuring import Load, Plan
 from numakin.kubectl.comparing.undoing import STOPPING, undone
+from numakin.kubectl.errors import CommandError
 
 
 class OneDeployment:
@@ -93,3 +98,37 @@ def test_a_second_signal_does_not_stop_what_undoes():
     with undone(slowly):
         pass
     assert undo == ["undone"]
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """With deployment web, of group shop."""
+    template = {"metadata": {"labels": {"app": "web"}, "annotations": {"group.numakin.io": "shop"}}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    with ApiServer() as first:
+        first.create("apps/v1", "deployments", {"metadata": {"name": "web"}, "spec": spec}, "default")
+        yield first
+
+
+def test_two_that_compare_at_once_leave_each_deployment_as_it_was(server, tmp_path):
+    """Of jobs that begin at the same time both find it free: the second one remembered it as the first had made it."""
+    api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+    mine, theirs = (Deployment(api, "default", "web", 60) for _ in range(2))
+    theirs.begin()
+    theirs.change(templates.WITHOUT, "shop")
+    load = Load(["true"], lambda _: Figures(1.0, None), 0, 60)
+    plan = Plan([mine], "shop", load, lambda _uids: None, 6, 1)
+    with pytest.raises(CommandError, match="another comparison of deployment/web runs, or has not restored it"):
+        measuring.measure(plan, lambda _line: None)
+    assert templates.way_of(theirs.read()) == templates.WITHOUT, "and it goes on with the first one's way"
+    theirs.put_back()
+    assert templates.annotations_of(theirs.read()) == {"group.numakin.io": "shop"}
+
+
+def test_one_that_changes_as_it_is_begun_with_is_read_anew(server, tmp_path):
+    api = connect(str(server.kubeconfig(tmp_path / "admin")), "")
+    web = Deployment(api, "default", "web", 60)
+    server.order(Answer(409), "patch", "deployments")
+    web.begin()
+    assert templates.is_compared(web.read())
+    assert [request.verb for request in server.asked if request.verb == "patch"] == ["patch"] * 2
