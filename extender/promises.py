@@ -142,7 +142,7 @@ class Promises:
         view = view.without_held((want.group,))
         promise = self._nodes.group_holds.promise_to(want.group)
         left = self._nodes.left_on(view, int(promise is not None and promise.place.node == step.node))
-        demand = want.whole[0].reservation_demand
+        demand = want.whole[0].reservation_demand + want.pod.overhead
         if left.pods < 1:
             return f"node {step.node} takes no more pods"
         if left.cpu < demand.cpu_milli or left.memory < demand.memory:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import inf
 from sys import intern
 from typing import Any, ClassVar, NamedTuple
@@ -29,8 +30,8 @@ from extender.state.pod_json import (
     workload_owner,
 )
 from extender.state.pod_terms import NO_POD_TERMS, PodTerms
-from extender.state.pods import Allocatable, ContainerRow, NodeRow, PodRow, ServiceRow
-from numakin.placement.model.demand import quantity
+from extender.state.pods import DEMANDS, NOTHING_BESIDE, Allocatable, ContainerRow, NodeRow, PodRow, ServiceRow
+from numakin.placement.model.demand import Demand, from_resources, quantity
 from numakin.placement.model.errors import BadQuantity, BadTerms
 from numakin.placement.model.node_terms import KEPT_OUT, NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE
@@ -103,6 +104,7 @@ class PodSpec(msgspec.Struct, rename="camel"):
     tolerations: msgspec.Raw = _NULL
     topology_spread_constraints: msgspec.Raw = _NULL
     volumes: list[_Volume] | None = None
+    overhead: _Amounts | None = None
 
 
 class PodCondition(msgspec.Struct, rename="camel"):
@@ -250,6 +252,7 @@ class PodRows:
             said=NO_POD_TERMS if claims else said.of_pods or NO_POD_TERMS,
             terms=said.of_nodes or NO_TERMS,
             ready=member and status.ready,
+            overhead=_overhead(tuple(spec.overhead.items())) if spec.overhead else NOTHING_BESIDE,
         )
 
     def _mentioned(self, namespace: str, spec: PodSpec) -> Mentions:
@@ -326,6 +329,14 @@ def node_row(node: NodeObject, near: Sequence[str] = ()) -> NodeRow:
         near=node_domains.values(node.metadata.labels or _NOTHING, near),
         allocatable=_allocatable(node.status.allocatable or {}),
     )
+
+
+@lru_cache(maxsize=DEMANDS)
+def _overhead(given: tuple[tuple[str, str | int | float], ...]) -> Demand:
+    try:
+        return from_resources(amounts(dict(given)), {})
+    except BadQuantity:
+        return NOTHING_BESIDE
 
 
 def _allocatable(resources: Mapping[str, str]) -> Allocatable:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from extender.state.admission import ANYWHERE, NodeSet
 from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, NumaPlace
 from numakin.placement.model.live_usage import Devices
+from numakin.placement.plan.problem import CpuAndMemory
 
 NODE_WORTH = 0.3
 """What two pods are worth to each other on a node, where on one NUMA node it is 1."""
@@ -17,7 +18,8 @@ NODE_WORTH = 0.3
 
 class Pod(NamedTuple):
     """One that waits. asks: what it is expected to take; no NUMA node holds more than it has. where: it may go.
-    pages: bytes that it asks for in hugepages, by their size. devices: of each resource.
+    pages: bytes that it asks for in hugepages, by their size. devices: of each resource. overhead: what it takes of its
+    node beside that.
     """
 
     uid: str
@@ -26,6 +28,7 @@ class Pod(NamedTuple):
     where: NodeSet = ANYWHERE
     pages: tuple[tuple[int, int], ...] = ()
     devices: Devices = ()
+    overhead: CpuAndMemory = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,6 +285,7 @@ class GroupPacking:
         roomy = bool(self._have_room(pods, asks, free, self._freed[:, at]))
         roomy = roomy and all(self._pages[size][at] >= amount for size, amount in self._in_pages(pods).items())
         roomy = roomy and self._has_devices(pods, at)
+        roomy = roomy and bool(self._have_overhead(pods, asks, self._rooms.left[:, at // self._width]))
         return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
 
     def _have_room(self, pods: Sequence[Pod], asks: CpuMemoryPods, free: Sequence[Floats], freed: Floats) -> Bools:
@@ -294,6 +295,16 @@ class GroupPacking:
             free = [now + later for now, later in zip(free, freed, strict=True)]
             roomy &= _within(asks, free)
         return roomy & (free[0] >= LEAST)
+
+    def _have_overhead(self, pods: Sequence[Pod], asks: CpuMemoryPods, left: Floats) -> Bools:
+        """Whether nodes have what the pods take beside all that they ask for. left: as `FreeRoom` has it. Those that
+        come in others' place find what these took.
+        """
+        cpu, memory = sum(pod.overhead[0] for pod in pods), sum(pod.overhead[1] for pod in pods)
+        if self._coming.freed or not (cpu or memory):
+            return np.True_
+        enough: Bools = (left[0] >= asks[0] + cpu) & (left[1] >= asks[1] + memory)
+        return enough
 
     def _now(self, pods: Sequence[Pod], asks: CpuMemoryPods) -> CpuMemoryPods:
         """What of it has to have room before others leave theirs."""
@@ -402,6 +413,7 @@ class GroupPacking:
             fits &= rooms.pages[size] >= amount
         for name, each in self._in_devices(pods, devices).items():
             fits &= self._devices[name].hold(each)
+        fits &= self._have_overhead(pods, asks, rooms.left[:, :, None])
         for where in self._wheres(pods):
             fits &= self._open(where)[:, None]
         for node in self._barred():
@@ -504,12 +516,13 @@ class GroupPacking:
         place = self._rooms.place(at)
         for pod in pods:
             self._places[pod.uid] = place
-            asks = pod.asks
+            asks, overhead = pod.asks, pod.overhead
             if pod.uid in self._later and self._coming.freed:
+                overhead = (0, 0)
                 freed = np.minimum(self._freed[:, at], asks)
                 self._freed[:, at] -= freed
                 asks = asks[0] - int(freed[0]), asks[1] - int(freed[1]), asks[2] - int(freed[2])
-            self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices)
+            self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices, overhead)
         return []
 
 

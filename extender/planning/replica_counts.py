@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from extender.state.pods import PodRow
+from extender.state.pods import NOTHING_BESIDE, PodRow
 from numakin.placement.optin.parsing import opted_in
+from numakin.placement.plan.problem import CpuAndMemory
 
 MOST_LEFT = 1024
 """Workloads of one namespace that have left a node and are remembered; the oldest go first."""
@@ -25,11 +26,12 @@ class ReplicaCount(NamedTuple):
 
 class ReplicaCounts:
     """Of opted-in pods that the API server has, without those that have ended or are being deleted. pods: by node, all
-    that are bound there and have not ended.
+    that are bound there and have not ended; overhead: what they take beside their containers, where that is anything.
     """
 
     def __init__(self) -> None:
         self.pods: Counter[str] = Counter()
+        self.overhead: dict[str, CpuAndMemory] = {}
         self._pods: Counter[tuple[str, str]] = Counter()
         self._bound: Counter[str] = Counter()
         self._in_namespace: Counter[str] = Counter()
@@ -39,6 +41,9 @@ class ReplicaCounts:
     def changed(self, before: PodRow | None, after: PodRow | None) -> None:
         """None: the API server does not have it."""
         self._bind(_bound_to(before), _bound_to(after))
+        for row, step in ((before, -1), (after, 1)):
+            if row is not None and row.overhead != NOTHING_BESIDE and (node := _bound_to(row)):
+                self._count_overhead(node, row, step)
         old, new = counted(before), counted(after)
         if old == new:
             return
@@ -56,6 +61,12 @@ class ReplicaCounts:
                 del self.pods[left]
         if node:
             self.pods[node] += 1
+
+    def _count_overhead(self, node: str, row: PodRow, step: int) -> None:
+        cpu, memory = self.overhead.get(node, (0, 0))
+        self.overhead[node] = cpu + step * row.overhead.cpu_milli, memory + step * row.overhead.memory
+        if self.overhead[node] == (0, 0):
+            del self.overhead[node]
 
     def _add(self, at: tuple[str, str], step: int) -> None:
         """By a step that takes as long however many workloads there are."""
@@ -101,6 +112,7 @@ class ReplicaCounts:
         """What changes there changes nothing here."""
         copied = ReplicaCounts()
         copied.pods, copied._pods, copied._bound = self.pods.copy(), self._pods.copy(), self._bound.copy()
+        copied.overhead = self.overhead.copy()
         copied._in_namespace = self._in_namespace.copy()
         copied._left = {namespace: left.copy() for namespace, left in self._left.items()}
         return copied

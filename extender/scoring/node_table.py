@@ -284,19 +284,25 @@ class NodeTable:
     ) -> FreeRoom:
         """As the column store has it. for_pods: for how many pods that is held which counts as free, by node."""
         self._settle()
-        there, allocatable = self._pods_on_nodes(for_pods), self.admission.allocatable
+        there = self._pods_on_nodes(for_pods)
 
         def given(node: str) -> tuple[float, float, float]:
-            cpu, memory, pods = allocatable(node)
+            cpu, memory, pods = self._allocatable(node)
             return cpu, memory, pods - there.get(node, 0)
 
         return self._columns.free_room(now, timeout, but, given, held=held, sizes=sizes, resources=resources)
 
     def left_on(self, view: NodeView, for_pods: int) -> Allocatable:
         """What kube-scheduler has left to give beside what the view has. for_pods: as for `free_room`, of this node."""
-        cpu, memory, pods = self.admission.allocatable(view.name)
+        cpu, memory, pods = self._allocatable(view.name)
         requested, there = view.requested, self._pods_on_nodes({view.name: for_pods})[view.name]
         return Allocatable(cpu - requested[0], memory - requested[1], pods - there)
+
+    def _allocatable(self, node: str) -> Allocatable:
+        """Less what its pods take beside their containers."""
+        cpu, memory, pods = self.admission.allocatable(node)
+        taken = self.to_come.counts.overhead.get(node, (0, 0))
+        return Allocatable(cpu - taken[0], memory - taken[1], pods)
 
     def pods_held_for_groups(self) -> Counter[str]:
         """Of how many pods that are neither assumed nor bound a place is held for their group, by node."""

@@ -128,13 +128,13 @@ class Eviction:
         return sorted(alone, key=lambda row: (row.priority, -self._freed((row.uid,))[0], row.uid))
 
     def _freed(self, uids: Sequence[str]) -> tuple[int, int]:
-        """Millicores and bytes that these request."""
+        """Millicores and bytes that these request, as kube-scheduler counts them."""
         demands = [demand for uid in uids if (demand := self._demand(uid)) is not None]
         return sum(demand.cpu_milli for demand in demands), sum(demand.memory for demand in demands)
 
     def _demand(self, uid: str) -> Demand | None:
         try:
-            return self.rows[uid].demand if uid in self.rows else None
+            return self.rows[uid].demand + self.rows[uid].overhead if uid in self.rows else None
         except PlacementError:
             return None
 

@@ -421,7 +421,7 @@ class WaitingGroups:
 
     def _pod(self, uid: str, pod: WaitingPod) -> Pod:
         where = self.admission.where(pod.terms)
-        return Pod(uid, pod.workload, self._asks(pod), where, _pages(pod.demand), pod.devices)
+        return Pod(uid, pod.workload, self._asks(pod), where, _pages(pod.demand), pod.devices, pod.overhead)
 
     def _asks(self, pod: WaitingPod) -> CpuMemoryPods:
         return _room(pod.expected(self.uses))

@@ -16,6 +16,7 @@ from numakin.placement.model.errors import PlacementError
 from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.parsing import opted_in
+from numakin.placement.plan.problem import CpuAndMemory
 
 _Asked = tuple[str, int, Devices]
 """A pod's workload, its millicores, and its devices."""
@@ -24,7 +25,8 @@ _Asked = tuple[str, int, Devices]
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
     """One of a group. gated, own_terms, terms, sized_by, gang: as `PodRow` has them. size: members that its group
-    expects, 0: not said. kind: what it says of others. given_up: kube-scheduler found no place for its gang.
+    expects, 0: not said. kind: what it says of others. given_up: kube-scheduler found no place for its gang. overhead:
+    what it takes of its node beside its demand.
     """
 
     group: str
@@ -40,6 +42,7 @@ class WaitingPod:
     kind: PodKind = NO_KIND
     given_up: bool = False
     terms: NodeTerms = NO_TERMS
+    overhead: CpuAndMemory = (0, 0)
 
     @property
     def holds_nothing(self) -> bool:
@@ -180,4 +183,7 @@ def waiting_pod(row: PodRow) -> WaitingPod | None:
     if opt_in is None or not opt_in.group:
         return None
     terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
-    return WaitingPod(opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms)
+    overhead = row.overhead.cpu_milli, row.overhead.memory
+    return WaitingPod(
+        opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms, overhead=overhead
+    )

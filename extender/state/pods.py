@@ -37,6 +37,8 @@ Row = TypeVar("Row")
 ENDED = frozenset({"Succeeded", "Failed"})
 """The phases in which a pod has no running container any more and never will."""
 
+NOTHING_BESIDE = Demand()
+
 DEMANDS = 1024
 """Different ones that are kept: replicas ask for the same, and each is asked for it several times."""
 
@@ -127,7 +129,8 @@ class PodRow:
     mentions, terms: of a pod that has opted in; mentions where the Services that its containers name are asked for.
     leaving: it is being deleted. nominated: the node that kube-scheduler has nominated for it. scheduling_group: the
     PodGroup that it is scheduled with, if any; of 1.35 its Workload's. unscheduled: a number that is another for each
-    condition PodScheduled=False, 0: it has none. ready: its condition Ready is True; of members alone.
+    condition PodScheduled=False, 0: it has none. ready: its condition Ready is True; of members alone. overhead: what
+    its RuntimeClass has it take beside its containers, of its node and of no NUMA node in particular.
     """
 
     uid: str
@@ -156,6 +159,7 @@ class PodRow:
     said: PodTerms = NO_POD_TERMS
     terms: NodeTerms = NO_TERMS
     ready: bool = False
+    overhead: Demand = NOTHING_BESIDE
 
     @property
     def kind(self) -> PodKind:

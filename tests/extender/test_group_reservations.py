@@ -523,6 +523,51 @@ def test_a_group_goes_where_kube_scheduler_has_room_for_all_of_it(nodes: Cluster
     assert "default/other" in held(nodes, home)
 
 
+class TestWhatPodsTakeBesideTheirContainers:
+    """A RuntimeClass's overhead, which kube-scheduler counts against the node. With 8 CPUs held for shop, 6 are left."""
+
+    @pytest.fixture(autouse=True)
+    def limited(self, nodes: Cluster) -> None:
+        nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=Allocatable(16_000)), NodeRow("b"))))
+
+    def planned(self, cluster: Cluster, clock: Clock, overhead: Demand) -> str:
+        """Where the other group is, of six CPUs."""
+        created(cluster, clock, *(replace(row, overhead=overhead) for row in of_group("shop", 8)))
+        created(cluster, clock, *of_group("other", 6))
+        assert held(cluster, "a")["default/shop"] == "0: 8000", "no NUMA node has less room by it"
+        return next(node for node in ("a", "b") if "default/other" in held(cluster, node))
+
+    @pytest.mark.parametrize(("overhead", "home"), [(Demand(), "a"), (Demand(250), "b")])
+    def test_is_none_of_what_is_left_where_they_run(
+        self, nodes: Cluster, clock: Clock, overhead: Demand, home: str
+    ) -> None:
+        there = replace(pod("vm", group="", node="a"), overhead=overhead, phase="Running")
+        nodes.apply_pods(Changes(rows=(there,)))
+        assert self.planned(nodes, clock, Demand()) == home
+        nodes.apply_pods(Changes(gone=("vm",)))
+        nodes.reserve()
+        assert "default/other" in held(nodes, "a"), "it is left again"
+
+    @pytest.mark.parametrize(("overhead", "home"), [(Demand(), "a"), (Demand(1), "b")])
+    def test_is_counted_where_they_are_planned(
+        self, nodes: Cluster, clock: Clock, overhead: Demand, home: str
+    ) -> None:
+        assert self.planned(nodes, clock, overhead) == home
+
+    @pytest.mark.parametrize("overhead", [Demand(2_001), Demand(memory=1 << 50)], ids=["CPU", "memory"])
+    def test_keeps_a_group_from_where_its_containers_alone_have_room(
+        self, nodes: Cluster, clock: Clock, overhead: Demand
+    ) -> None:
+        nodes.apply_nodes(
+            Changes(rows=(NodeRow("a"), NodeRow("b", allocatable=Allocatable(5_000 + 3_000 + 2_000, 1 << 40))))
+        )
+        created(nodes, clock, *of_group("small", 3))
+        assert held(nodes, "b") == {"default/small": "1: 3000"}, "the tightest"
+        nodes.apply_pods(Changes(rows=tuple(replace(row, overhead=overhead) for row in of_group("vms", 3)), gone=[f"small-{at}" for at in range(3)]))
+        created(nodes, clock)
+        assert "default/vms" in held(nodes, "a")
+
+
 class TestHowManyPodsANodeTakes:
     """20 small pods: their room is on NUMA node 1 of b, with least left over."""
 

@@ -133,6 +133,14 @@ def test_a_node_that_has_less_left_to_give_than_its_numa_nodes_have_room_for_has
     assert cut.promises.keep(GROUP, step()) == "node a has too little CPU or memory left to give"
 
 
+def test_a_node_that_has_too_little_left_for_what_the_pod_takes_beside_its_containers_has_no_room(cut: Cluster):
+    """As its RuntimeClass says: it counts against the node alone."""
+    cut.apply_nodes(Changes(rows=(NodeRow("a", allocatable=Allocatable(5_100)),)))
+    for overhead, why in ((100, ""), (101, "node a has too little CPU or memory left to give")):
+        applied(cut, replace(member("web-4", "b"), overhead=Demand(overhead)))
+        assert cut.promises.keep(GROUP, step()) == why
+
+
 def test_the_newcomer_is_scored_to_the_room_and_takes_it(cut: Cluster):
     cut.promises.keep(GROUP, step())
     row = evicted(cut)

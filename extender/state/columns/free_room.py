@@ -11,6 +11,7 @@ import numpy as np
 from extender.state.columns.arrays import Bools, Floats
 from extender.state.pods import Allocatable
 from numakin.placement.model.live_usage import Devices
+from numakin.placement.plan.problem import CpuAndMemory
 
 CpuMemoryPods = tuple[float, float, float]
 """What kube-scheduler counts of pods: millicores, bytes, and how many; `Allocatable` is one of a node."""
@@ -102,10 +103,17 @@ class FreeRoom:
         return {node: Allocatable(*left) for node, left in zip(self.nodes, self.left.T.tolist(), strict=True)}
 
     def take(
-        self, node: int, at: int, asks: CpuMemoryPods, pages: Iterable[tuple[int, int]] = (), devices: Devices = ()
+        self,
+        node: int,
+        at: int,
+        asks: CpuMemoryPods,
+        pages: Iterable[tuple[int, int]] = (),
+        devices: Devices = (),
+        overhead: CpuAndMemory = (0, 0),
     ) -> None:
-        """For pods, on the NUMA node at this position of a node. pages: bytes by their size."""
+        """For pods, on the NUMA node at this position of a node. pages: bytes by their size. overhead: of the node."""
         self.left[:, node] -= asks
+        self.left[:2, node] -= overhead
         for row, free in enumerate((self.cpu[node], self.memory[node])):
             free[at] -= asks[row]
             np.minimum(free, self.left[row, node], out=free)

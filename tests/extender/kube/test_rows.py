@@ -199,6 +199,16 @@ def test_what_katalyst_s_annotations_ask_for_is_kept_of_pods_that_opted_in(own, 
     assert result.annotations == (own | theirs if kept else own)
 
 
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [({"cpu": "250m", "memory": "120Mi"}, (250, 120 << 20)), (None, (0, 0)), ({"cpu": "much"}, (0, 0))],
+)
+def test_what_its_runtime_class_has_a_pod_take_is_counted_beside_its_containers(said, taken):
+    seen = row({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main"}], "overhead": said}})
+    assert (seen.overhead.cpu_milli, seen.overhead.memory) == taken
+    assert seen.demand.cpu_milli == 0
+
+
 def test_a_pod_that_is_being_deleted_is_leaving():
     metadata = {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert row({**POD, "metadata": metadata}).leaving

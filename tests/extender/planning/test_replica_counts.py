@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from extender.planning.replica_counts import MOST_LEFT, ReplicaCount, ReplicaCounts
 from extender.state.pods import OwnerRow, PodRow
+from numakin.placement.model.demand import Demand
 from tests.extender.machines import pod
 
 WEB = OwnerRow("Deployment", "web")
@@ -20,7 +21,8 @@ def rows(draw: st.DrawFn) -> PodRow:
     name = draw(st.sampled_from("abc"))
     row = pod(name, group=draw(st.sampled_from(["shop", ""])), node=draw(st.sampled_from(["", "n1", "n2"])))
     phase = draw(st.sampled_from(["Pending", "Running", "Succeeded"]))
-    return replace(row, owner=WEB, leaving=draw(st.booleans()), phase=phase)
+    overhead = draw(st.sampled_from([Demand(), Demand(100), Demand(50, 1)]))
+    return replace(row, owner=WEB, leaving=draw(st.booleans()), phase=phase, overhead=overhead)
 
 
 @given(st.lists(st.tuples(rows(), st.booleans()), max_size=20))
@@ -36,7 +38,12 @@ def test_after_any_changes_those_are_counted_that_opted_in_and_neither_ended_nor
         assert counts.on(node, "default/Deployment/web") == ReplicaCount(
             "default/Deployment/web", nodes[node], nodes[""]
         )
-    assert counts.pods == Counter(row.node for row in there.values() if row.node and row.phase != "Succeeded")
+    bound = [row for row in there.values() if row.node and row.phase != "Succeeded"]
+    assert counts.pods == Counter(row.node for row in bound)
+    beside = {node: [row.overhead for row in bound if row.node == node] for node in ("n1", "n2")}
+    for node, taken in beside.items():
+        sums = sum(each.cpu_milli for each in taken), sum(each.memory for each in taken)
+        assert counts.overhead.get(node, (0, 0)) == sums
     assert counts.anywhere("default/Deployment/web").bound == nodes["n1"] + nodes["n2"]
     assert counts.total("default/Deployment/web") == len(live)
 

@@ -9,6 +9,7 @@ import pytest
 from extender.cluster import Cluster
 from extender.scoring import victims
 from extender.state.pods import Changes, OwnerRow
+from numakin.placement.model.demand import Demand
 from tests.extender.machines import pod, want
 from tests.extender.running import reservation
 from tests.extender.told import tell
@@ -58,6 +59,12 @@ def test_they_free_as_much_as_kube_scheduler_needs(cluster: Cluster):
     assert len(chosen(cluster, "low0", "low1", "low3", priority=10)) == 3
     listed(cluster, low3={"priority": 20})
     assert set(chosen(cluster, "low1", "low0")) == {"low0", "low2"}
+
+
+def test_what_a_pod_takes_beside_its_containers_is_freed_with_it(cluster: Cluster):
+    """kube-scheduler counts it, so that the two without it free too little."""
+    listed(cluster, low1={"overhead": Demand(500)})
+    assert set(chosen(cluster, "low0", "low1")) == {"low1", "low3"}
 
 
 @pytest.mark.parametrize(
