@@ -88,7 +88,9 @@ class ApiServerLink:
         self._reported_groups: dict[str, tuple[str, ...]] = {}
         self._me = me = f"{socket.gethostname()}-{os.getpid()}"
         self._election = Election(api, namespace, LEASE, me, terms=terms, threads=threads)
-        self._events = Events(api, me, lambda: self._election.leading, threads=threads)
+        self._events = Events(
+            api, me, lambda: self._election.leading, lambda: self._election.others_lead, threads=threads
+        )
         self._pod_watch = ListWatch(
             api, stream.pods(service_names=services is not None), self._pods_changed, threads=threads
         )

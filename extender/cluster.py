@@ -252,11 +252,16 @@ class Cluster:
         """The nodes as if the pod itself were assumed nowhere. held: whether what is held for other groups counts.
         Under the lock.
         """
-        self._expired += self._nodes.expire(now := self.clock())
+        now = self._expire()
         self._ledger.asked(want.pod)
         self._nodes.show(want.pod.gang)
         with self._nodes.yielding(want if held else None, gang=want.pod.gang), self._nodes.released(want.pod.uid):
             return self._nodes.candidates(names, want, now)
+
+    def _expire(self) -> float:
+        """Ends the assumptions that had their time. Now; under the lock."""
+        self._expired += self._ledger.expire(now := self.clock())
+        return now
 
     def live(self, node_state: NodeState) -> bool:
         """Whether pods that start there now would be placed."""
@@ -271,7 +276,7 @@ class Cluster:
         steps, nominations = self._ledger.apply(changes), list[Nomination]()
         while True:
             with self._lock:
-                self._expired += self._nodes.expire(self.clock())
+                self._expire()
                 taken = [*islice(steps, 1 if changes.whole else None)]
             nominations += chain.from_iterable(taken)
             if not (taken and changes.whole):
@@ -410,8 +415,7 @@ class Cluster:
         return Picture.of(now, names, workloads, rows)
 
     def _figures(self) -> Figures:
-        now = self.clock()
-        self._expired += self._nodes.expire(now)
+        now = self._expire()
         nodes, assumed, ledger = tuple(self._nodes.states(now)), tuple(self._nodes.assumptions()), self._ledger
         bindings, faults = dict(ledger.bindings), self.faults.counts
         holds = self._nodes.group_holds

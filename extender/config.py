@@ -196,7 +196,7 @@ _HELP: Mapping[str, tuple[str, str]] = {
         "how long at most a new replica waits for enforcers' reports and lists before it is ready",
     ),
     "report_timeout": ("SECONDS", "a node without a report for so long counts as without an enforcer and scores 0"),
-    "hold": ("SECONDS", "how long a scored or bound pod holds its expected room until its enforcer reports it"),
+    "hold": ("SECONDS", "how long a scored pod, or a bound one that runs, holds room until its enforcer reports it"),
     "group_hold": (
         "SECONDS",
         (

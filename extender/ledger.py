@@ -72,8 +72,8 @@ class Nomination:
 
 
 class BindingLedger:
-    """Under the cluster's lock. hold_s: how long an assumption lasts. That of a pod that is not bound ends before, when
-    kube-scheduler asks about the pod anew or says that it has given up.
+    """Under the cluster's lock. hold_s: how long an assumption lasts, that of a bound pod once it runs. That of a pod
+    that is not bound ends before, when kube-scheduler asks about the pod anew or says that it has given up.
 
     listed: whether the API server has sent every pod. bindings: of pods that were scored here, by whether they went
     where they were assumed. unscored: pods bound without kube-scheduler having had scores, by reason. splits: pods
@@ -232,6 +232,18 @@ class BindingLedger:
         private = bool(pod.gang) and not bound
         self._nodes.hold(Assumption(pod.uid, node, *room, until, bound, pod.devices, pod.gang, private))
 
+    def expire(self, now: float) -> int:
+        """How many assumptions had their time. Not that of a pod that is bound and does not run yet, whose images may
+        take minutes: its node shows it with its first container.
+        """
+        return self._nodes.expire(now, lambda held: self._renewed(held, now))
+
+    def _renewed(self, held: Assumption, now: float) -> Assumption | None:
+        view = self._nodes.pods_view(held.node)
+        shown = view is not None and held.pod in view.index.pods
+        starts = held.bound and not shown and _starts_on(self.rows.get(held.pod)) == held.node
+        return replace(held, until=now + self._hold_s) if starts else None
+
     def scored(self, ready: Prepared, *, alone: bool = False) -> None:
         """Holds its place on the node that leads, if the API server has the pod; one that is bound keeps its own.
 
@@ -285,8 +297,13 @@ class BindingLedger:
             self._gone((row.uid,))
             return None
         self.rows[row.uid] = row
+        if self._departed.came_back(row.uid):
+            self._nodes.came_back(row.uid, row.node)
         self._noted_starting(before, row)
         self._nodes.to_come.pod_changed(before, row, self._clock())
+        if before is not None and not (row.node or before.asks_as(row)):
+            self._nodes.waiting.gone(row.uid)  # as it was
+            self._nodes.unplan((row.uid,))
         if self._nodes.waiting.seen(row):
             self._nodes.created((row.uid,))
         if opted_in(row.annotations):

@@ -34,6 +34,8 @@ one a second. An enforcer that starts anew tells of all its containers.
 AGAIN_WITHIN_S = 600.0
 """Seconds after which an equal Event counts as a new one."""
 WAITING = 1000
+LOOK_S = 0.5
+"""Between two looks which replica sends, while it is not this one."""
 LONGEST = 1024
 """Characters of a message: what events.k8s.io allows for a note."""
 
@@ -156,14 +158,24 @@ def counted(event: KubeEvent, announced: StandingEvent) -> Mapping[str, Any]:
 
 
 class Events(Threaded):
-    """Sends Events while `writes` says that this replica is the one to do so."""
+    """Sends Events while `writes` says that this replica is the one to do so. While none is known to be, as when all
+    begin, they are kept until one is. others: whether another replica is.
+    """
 
-    def __init__(self, api: Api, host: str, writes: Callable[[], bool] = lambda: True, *, threads: Threads) -> None:
+    def __init__(
+        self,
+        api: Api,
+        host: str,
+        writes: Callable[[], bool] = lambda: True,
+        others: Callable[[], bool] = lambda: False,
+        *,
+        threads: Threads,
+    ) -> None:
         self.dropped = 0
         self._api = api
         self._host = host
         self._until = 0.0
-        self._writes = writes
+        self._writes, self._others = writes, others
         self._book = Book()
         self._waiting: queue.Queue[KubeEvent | None] = queue.Queue(WAITING)
         self._thread = threads.thread("events", self._round, last=self._drain)
@@ -178,14 +190,17 @@ class Events(Threaded):
 
     def emit(self, event: KubeEvent) -> None:
         """Never waits, never raises."""
-        if not self._writes():
-            return
         try:
             self._waiting.put_nowait(event)
         except queue.Full:
             self.dropped += 1
 
     def _round(self) -> object:
+        if not self._writes():
+            self._thread.stopping.wait(LOOK_S)
+            while self._others() and not self._waiting.empty():
+                self._waiting.get_nowait()
+            return IDLE
         try:
             event = self._waiting.get(timeout=IDLE_S)
         except queue.Empty:
@@ -196,7 +211,7 @@ class Events(Threaded):
 
     def _drain(self) -> None:
         with suppress(queue.Empty):
-            while time.monotonic() < self._until:
+            while time.monotonic() < self._until and self._writes():
                 event = self._waiting.get_nowait()
                 if event is not None:
                     self._handle(event)

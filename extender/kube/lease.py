@@ -134,6 +134,11 @@ class Election(Threaded):
         """The identity of the leader, as last seen; empty without one."""
         return self._seen.holder
 
+    @property
+    def others_lead(self) -> bool:
+        """Whether another replica does, as far as is known."""
+        return self.holder not in ("", self._me) and not self._seen.free(time.monotonic())
+
     def stop(self, timeout_s: float = 10.0) -> None:
         """Gives the Lease back, so that another replica need not wait for it to run out."""
         self._thread.stop(timeout_s)

@@ -13,12 +13,15 @@ from datetime import UTC, datetime
 from extender.kube.api import MERGE_PATCH, Api, ApiError, Unreachable
 from extender.state.pods import PodRow
 from numakin.process.log import Log
-from numakin.process.threads import IDLE, IDLE_S, Threaded, Threads
+from numakin.process.threads import IDLE, IDLE_S, Backoff, Threaded, Threads
 
 ANNOTATION = "numakin-woken-at"
 """Outside of the domain of the annotations that people write, each of which means something."""
 
 WAITING = 1_000
+
+BACKOFF = Backoff(longest_s=5.0)
+"""While the API server takes no patch."""
 
 _log = Log("waking")
 
@@ -31,6 +34,7 @@ class Waker(Threaded):
     def __init__(self, api: Api, *, threads: Threads) -> None:
         self._api = api
         self._pods: queue.Queue[PodRow | None] = queue.Queue(WAITING)
+        self._failures = 0
         self._thread = threads.thread("waking", self._round, wake=lambda: self._put(None))
 
     def wake(self, pod: PodRow) -> None:
@@ -54,7 +58,16 @@ class Waker(Threaded):
         try:
             self._api.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
         except (ApiError, Unreachable) as bad:
-            _log.warning("refused pod not woken", pod=f"{pod.namespace}/{pod.name}", error=str(bad))
+            self._not_woken(pod, bad)
         else:
+            self._failures = 0
             _log.info("refused pod woken", pod=f"{pod.namespace}/{pod.name}")
         return None
+
+    def _not_woken(self, pod: PodRow, bad: ApiError | Unreachable) -> None:
+        """Tries again after a while, but for a pod that is no more, or may not be touched."""
+        _log.warning("refused pod not woken", pod=f"{pod.namespace}/{pod.name}", error=str(bad), again=bad.passing)
+        if bad.passing:
+            self._failures += 1
+            self.wake(pod)
+            self._thread.stopping.wait(max(bad.retry_after_s, BACKOFF.wait_s(self._failures)))

@@ -302,7 +302,7 @@ class GroupPacking:
         """
         cpu, memory = sum(pod.overhead[0] for pod in pods), sum(pod.overhead[1] for pod in pods)
         if self._coming.freed or not (cpu or memory):
-            return np.True_
+            return np.ones(1, dtype=np.bool_)
         enough: Bools = (left[0] >= asks[0] + cpu) & (left[1] >= asks[1] + memory)
         return enough
 
@@ -522,7 +522,7 @@ class GroupPacking:
                 freed = np.minimum(self._freed[:, at], asks)
                 self._freed[:, at] -= freed
                 asks = asks[0] - int(freed[0]), asks[1] - int(freed[1]), asks[2] - int(freed[2])
-            self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices, overhead)
+            self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices, overhead=overhead)
         return []
 
 

@@ -55,7 +55,7 @@ def pack(
     rooms.bound()
     for pod, place in tried:
         for node, at in _found(place, index, rooms):
-            rooms.take(node, at, pod.asks, pod.pages, pod.devices, pod.overhead)
+            rooms.take(node, at, pod.asks, pod.pages, pod.devices, overhead=pod.overhead)
     plan = _Plan(PackingInput(rooms, index, NodeAreas(rooms.nodes, domains), pulls, slots, before))
     order = sorted(
         groups,

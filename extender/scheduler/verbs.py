@@ -55,7 +55,7 @@ class Verbs:
             left()
 
     def filter(self, body: bytes) -> bytes:
-        self.left = self._ahead = None
+        self.left = self._ahead = self._last = None
         if wire.plain(body):
             return wire.every_node(body)
         small = len(body) <= wire.PLAIN_BYTES
@@ -88,7 +88,7 @@ class Verbs:
         if wire.plain(body):
             return wire.no_scores(body)
         ready = self._ready(body)
-        self._ahead = None
+        self._ahead = self._last = None
         if ready is None:
             return wire.NO_SCORES
         self._cluster.give(ready.prepared)
@@ -132,7 +132,9 @@ class Verbs:
         return _Ready(prepared, wire.prioritize_answer(call.names, prepared.offer.scores))
 
     def _asked(self, body: bytes) -> tuple[wire.Arguments, Wanted | None]:
-        """kube-scheduler asks twice for a pod, with the same bytes where no node was filtered out."""
+        """kube-scheduler asks twice in a try, with the same bytes where no node was filtered out; in the next try they
+        may ask for something else, as the group's object says.
+        """
         if self._last is not None and self._last[0] == body:
             return self._last[1:]
         call = wire.arguments(body)

@@ -584,14 +584,26 @@ class NodeTable:
         if after is not None and after is not view:
             self._swap(after)
 
-    def expire(self, now: float) -> int:
-        """How many assumptions had their time without the enforcer showing the pod."""
+    def came_back(self, pod: str, node: str) -> None:
+        """The API server has the pod again that had ended."""
+        view = self._views.get(node)
+        if view is not None:
+            self._swap(view.not_ended(pod))
+
+    def expire(self, now: float, renewed: Callable[[Assumption], Assumption | None]) -> int:
+        """How many assumptions had their time without the enforcer showing the pod. renewed: one that had and lasts all
+        the same; None: it does not.
+        """
         if now < self._none_late_before:
             return 0
-        late = [pod for pod, assumption in self._held.items() if assumption.until <= now]
-        self.release(*late)
+        late = {pod: renewed(assumption) for pod, assumption in self._held.items() if assumption.until <= now}
+        for assumption in late.values():
+            if assumption is not None:
+                self.confirm(assumption)
+        ended = [pod for pod, assumption in late.items() if assumption is None]
+        self.release(*ended)
         self._none_late_before = min((assumption.until for assumption in self._held.values()), default=math.inf)
-        return len(late)
+        return len(ended)
 
     def forget(self, nodes: Iterable[str]) -> None:
         """Nodes that are no more in the cluster."""

@@ -29,6 +29,12 @@ class Departed:
             if len(self._ended) > MOST_ENDED:
                 del self._ended[next(iter(self._ended))]
 
+    def came_back(self, uid: str) -> bool:
+        """It is there again, as a static pod is whose mirror was deleted: whether that had counted as its end."""
+        known = uid in self._ended
+        self._ended.pop(uid, None)
+        return known
+
     def among(self, uids: Iterable[str]) -> list[str]:
         """Those of these whose end the API server has sent."""
         return [uid for uid in uids if uid in self._ended] if self._ended else []

@@ -223,6 +223,12 @@ class NodeView:
             return self.bare.without_ended(pod).holding(self.held)
         return _carried(self, _less(self.occupancy, (pod,)), ended=self.ended | {pod})
 
+    def not_ended(self, pod: str) -> NodeView:
+        """The API server has the pod again."""
+        if pod not in self.ended:
+            return self
+        return replace(self, ended=self.ended - {pod}, occupancy=UNMADE, unheld=None, counted=None)
+
     def assuming(self, *assumptions: Assumption) -> NodeView:
         """With these too; in place of what was assumed of the same pods.
 

@@ -63,6 +63,22 @@ def test_an_assumption_that_nobody_confirms_expires(cluster: Cluster, clock: Clo
     assert cluster.picture().expired == 1
 
 
+def test_a_bound_pod_holds_its_room_while_its_images_come_and_a_while_after_it_runs(cluster: Cluster, clock: Clock):
+    tell(cluster, "a")
+    tell(cluster, "b")
+    starting = pod("p", node="a")
+    cluster.apply_pods(Changes(rows=(starting,), whole=True))
+    for _ in range(20):
+        clock.now += 31
+        cluster.received("a")
+        assert list(reservations_of(cluster, "a")) == ["p"]
+        assert cluster.figures().expired == 0
+    cluster.apply_pods(Changes(rows=(replace(starting, phase="Running"),)))
+    clock.now += 31
+    assert cluster.figures().expired == 1, "its node does not show it"
+    assert reservations_of(cluster, "a") == {}
+
+
 def test_the_report_settles_what_was_assumed(cluster: Cluster):
     tell(cluster, "a")
     scores(cluster, want("p"), "a")
@@ -175,6 +191,19 @@ def test_a_pod_that_goes_gives_its_room_back(cluster: Cluster, change):
     assert reservations_of(cluster, "a")
     cluster.apply_pods(change)
     assert reservations_of(cluster, "a") == {}
+
+
+def test_a_static_pod_whose_mirror_is_deleted_and_made_anew_keeps_its_room(cluster: Cluster):
+    """Its containers run all the while, and the node shows it under the same uid."""
+    mirror = replace(pod("hash", node="a"), phase="Running")
+    cluster.apply_pods(Changes(rows=(mirror,), whole=True))
+    tell(cluster, "a", reservation("hash", "0"))
+    cluster.apply_pods(Changes(gone=("hash",)))
+    assert reservations_of(cluster, "a") == {}
+    cluster.apply_pods(Changes(rows=(mirror,)))
+    assert reservations_of(cluster, "a") == {"hash": "0"}
+    tell(cluster, "a", reservation("hash", "0"), reservation("q", "0"), generation=2)
+    assert reservations_of(cluster, "a") == {"hash": "0", "q": "0"}
 
 
 def test_a_node_that_leaves_the_cluster_is_forgotten(cluster: Cluster):

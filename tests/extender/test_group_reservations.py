@@ -523,6 +523,22 @@ def test_a_group_goes_where_kube_scheduler_has_room_for_all_of_it(nodes: Cluster
     assert "default/other" in held(nodes, home)
 
 
+def test_a_pod_that_is_annotated_anew_while_it_waits_counts_for_the_group_that_it_names_by_then(
+    nodes: Cluster, clock: Clock
+):
+    rows = of_group("shop", 6)
+    created(nodes, clock, *rows)
+    assert held(nodes, "a") == {"default/shop": "1: 6000"}
+    mended = [replace(row, annotations=pod(group="other").annotations) for row in rows[:2]]
+    nodes.apply_pods(Changes(rows=tuple(mended)))
+    nodes.reserve()
+    there = {**held(nodes, "a"), **held(nodes, "b")}
+    assert {group: text.rpartition(" ")[2] for group, text in there.items()} == {
+        "default/shop": "4000",
+        "default/other": "2000",
+    }
+
+
 class TestWhatPodsTakeBesideTheirContainers:
     """A RuntimeClass's overhead, which kube-scheduler counts against the node. With 8 CPUs held for shop, 6 are left."""
 
@@ -549,9 +565,7 @@ class TestWhatPodsTakeBesideTheirContainers:
         assert "default/other" in held(nodes, "a"), "it is left again"
 
     @pytest.mark.parametrize(("overhead", "home"), [(Demand(), "a"), (Demand(1), "b")])
-    def test_is_counted_where_they_are_planned(
-        self, nodes: Cluster, clock: Clock, overhead: Demand, home: str
-    ) -> None:
+    def test_is_counted_where_they_are_planned(self, nodes: Cluster, clock: Clock, overhead: Demand, home: str) -> None:
         assert self.planned(nodes, clock, overhead) == home
 
     @pytest.mark.parametrize("overhead", [Demand(2_001), Demand(memory=1 << 50)], ids=["CPU", "memory"])
@@ -563,7 +577,12 @@ class TestWhatPodsTakeBesideTheirContainers:
         )
         created(nodes, clock, *of_group("small", 3))
         assert held(nodes, "b") == {"default/small": "1: 3000"}, "the tightest"
-        nodes.apply_pods(Changes(rows=tuple(replace(row, overhead=overhead) for row in of_group("vms", 3)), gone=[f"small-{at}" for at in range(3)]))
+        nodes.apply_pods(
+            Changes(
+                rows=tuple(replace(row, overhead=overhead) for row in of_group("vms", 3)),
+                gone=[f"small-{at}" for at in range(3)],
+            )
+        )
         created(nodes, clock)
         assert "default/vms" in held(nodes, "a")
 

@@ -109,6 +109,7 @@ class FreeRoom:
         asks: CpuMemoryPods,
         pages: Iterable[tuple[int, int]] = (),
         devices: Devices = (),
+        *,
         overhead: CpuAndMemory = (0, 0),
     ) -> None:
         """For pods, on the NUMA node at this position of a node. pages: bytes by their size. overhead: of the node."""

@@ -104,11 +104,10 @@ def _rendered(answer: dict[str, Any], *, wide: bool) -> Iterator[Any]:
 
 
 def _expected(expected: dict[str, Any]) -> str:
-    state = "bound to" if expected["bound"] else "room is held on"
-    left = expected["expires_in_seconds"]
-    return (
-        f"{state} {expected['node']}, NUMA node {expected['numa_nodes']}; its enforcer has {left:.0f} s left to report"
-    )
+    place = f"{expected['node']}, NUMA node {expected['numa_nodes']}"
+    if expected["bound"]:
+        return f"bound to {place}, where its room is held until its enforcer reports it"
+    return f"room is held on {place}; its enforcer has {expected['expires_in_seconds']:.0f} s left to report"
 
 
 def _held(held: dict[str, Any]) -> str:

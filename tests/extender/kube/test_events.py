@@ -5,6 +5,7 @@ import pytest
 from extender.kube import events
 from extender.kube.events import About, Book, Events, KubeEvent, StandingEvent, counted, rendered
 from lab.standins.apiserver.faults import Answer
+from lab.standins.patience import until
 from tests.supervised import threads
 
 POD = About("shop", "cart-1", "u1")
@@ -167,6 +168,34 @@ def test_a_replica_that_does_not_write_tells_nothing(received):
     teller, result = received(PLACED, writes=lambda: False)
     assert result == []
     assert teller.dropped == 0
+
+
+def test_what_comes_while_no_replica_leads_is_told_by_the_one_that_then_does(server, api):
+    """As each begins it lists all pods, before the first of them leads."""
+    server.create_pod("cart-1", "shop")
+    leads = dict.fromkeys("ab", False)
+    replicas = {
+        name: Events(
+            api, name, lambda name=name: leads[name], lambda name=name: any(leads.values()) and not leads[name],
+            threads=threads(),
+        )
+        for name in leads
+    }  # fmt: skip
+    for replica in replicas.values():
+        replica.start()
+        replica.emit(PLACED)
+    leads["b"] = True
+
+    def told():
+        found = api.get("/api/v1/namespaces/shop/events").json()["items"]
+        return [(each["reportingInstance"], each["count"]) for each in found]
+
+    until(lambda: told() == [("b", 1)], "the one that leads tells it")
+    until(replicas["a"]._waiting.empty, "the other leaves it to that one")
+    leads.update(a=True, b=False)
+    for replica in replicas.values():
+        replica.stop()
+    assert told() == [("b", 1)]
 
 
 def test_a_full_queue_drops(api, monkeypatch):

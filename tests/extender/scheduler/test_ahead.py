@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from extender.state.group_spec import GroupSpec
 from extender.state.pods import Changes
+from numakin.placement.optin.options import Defaults, Policy
 from tests.extender.machines import want
 from tests.extender.running import Extender, machine, recorded, reservation
 from tests.extender.scheduler.calling import NAMES, Site, body
-from tests.extender.told import reservations_of, tell
+from tests.extender.told import other, reservations_of, tell
 
 STRICT = {"policy": "single-numa-node"}
 
@@ -67,6 +70,29 @@ def test_scores_of_before_a_place_was_taken_are_not_given(site: Site):
     assert site.scores(body())
     homes = reservations_of(site.cluster, "a")
     assert homes["p"] != homes["other"]
+
+
+def test_the_next_try_of_a_pod_asks_for_what_its_groups_object_says_by_then():
+    """By the same bytes: the pod itself has not changed. No NUMA node has six CPUs left."""
+    site = Site(refuse=True)
+    for node in NAMES:
+        tell(site.cluster, node, other(0, 4_000), other(1, 4_000))
+    assert site.filter(body()) == ["a", "b"]
+    site.cluster.set_group_specs({"default/shop": GroupSpec(Defaults(Policy.SINGLE_NUMA_NODE))})
+    assert site.filter(body()) == []
+
+
+@pytest.mark.parametrize("first", ["filter", "prioritize"])
+def test_the_next_try_of_a_pod_counts_as_what_its_workload_is_known_to_use_by_then(first: str):
+    site = Site()
+    for verb in (first, "prioritize"):
+        site.call(verb, body())
+    known = replace(site.cluster.known, uses={"default/Pod/p": 7_000})
+    site.cluster.learned(known)
+    for verb in (first, "prioritize"):
+        site.call(verb, body())
+    (assumed,) = site.cluster.picture().assumed
+    assert assumed.reservations[0].demand.expected_milli == 7_000
 
 
 def test_other_nodes_or_another_pod_are_weighed_when_they_are_asked_for(site: Site):
