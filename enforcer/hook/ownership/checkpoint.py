@@ -289,33 +289,24 @@ def _worded(grant: Grant) -> dict[str, object]:
     return row | ({"before": _worded(grant.before)} if grant.before is not None else {})
 
 
-def _grant(row: Mapping[str, object]) -> Grant:
-    pod, externally_managed = row["pod"], row["externally_managed"]
-    left_open, stable = row.get("open", False), row.get("stable", False)
-    lists = {name: row[name] for name in ("homes", "cpus", "mems", "exclusive")}
-    lists |= {name: row.get(name, "") for name in ("cache_domain", "let_out", "within")}
-    reservation = row.get("reservation", "")
-    if (
-        not isinstance(pod, str)
-        or not isinstance(reservation, str)
-        or not isinstance(externally_managed, bool)
-        or not isinstance(left_open, bool)
-        or not isinstance(stable, bool)
-        or any(not isinstance(x, str) for x in lists.values())
-    ):
-        raise ValueError(f"not a grant: {str(row)[:100]}")
-    cpus, exclusive = CpuSet.parse(str(lists["cpus"])), CpuSet.parse(str(lists["exclusive"]))
-    if not exclusive <= cpus:
-        raise ValueError(f"exclusive CPUs {exclusive} are not among {cpus}")
-    homes, mems = NumaSet.parse(str(lists["homes"])), NumaSet.parse(str(lists["mems"]))
-    domain, out = CpuSet.parse(str(lists["cache_domain"])), NumaSet.parse(str(lists["let_out"]))
-    place = reservation, _parts(row.get("parts", [])), domain, out
+def _grant(row: Mapping[str, Any]) -> Grant:
+    texts = {name: row[name] for name in ("pod", "homes", "cpus", "mems", "exclusive")}
+    texts |= {name: row.get(name, "") for name in ("reservation", "cache_domain", "let_out", "within")}
+    flags = {"externally_managed": row["externally_managed"]}
+    flags |= {name: row.get(name, False) for name in ("open", "stable")}
     before = row.get("before")
-    if before is not None and not isinstance(before, dict):
-        raise ValueError(f"not a grant: {str(before)[:100]}")
+    worded = all(isinstance(text, str) for text in texts.values()) and isinstance(before, dict | None)
+    if not (worded and all(isinstance(flag, bool) for flag in flags.values())):
+        raise ValueError(f"not a grant: {str(row)[:100]}")
+    sets: dict[str, Any] = {
+        **{name: CpuSet.parse(texts.pop(name)) for name in ("cpus", "exclusive", "cache_domain", "within")},
+        **{name: NumaSet.parse(texts.pop(name)) for name in ("homes", "mems", "let_out")},
+    }
+    if not sets["exclusive"] <= sets["cpus"]:
+        raise ValueError(f"exclusive CPUs {sets['exclusive']} are not among {sets['cpus']}")
     earlier = _grant({**before, "before": None}) if before is not None else None
-    own = cpus, mems, exclusive, externally_managed, left_open, stable
-    return Grant(pod, homes, *own, *place, earlier, _numbers(row.get("asked", [])), CpuSet.parse(str(lists["within"])))
+    parts, asked = _parts(row.get("parts", [])), _numbers(row.get("asked", []))
+    return Grant(**texts, **flags, **sets, parts=parts, before=earlier, asked=asked)
 
 
 def _limits(quota: Quota) -> dict[str, object]:
