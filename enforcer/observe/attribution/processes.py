@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from enforcer.machine.cgroup_path import UNIFIED, paths_of_process
+from enforcer.machine.cgroup_path import UNIFIED, folder_below_mount, paths_of_process
+from enforcer.machine.errors import BadCgroupsPath
 from enforcer.machine.mounts import CgroupMounts
 from enforcer.observe.attribution.containers import Address, LocalContainer
 
@@ -50,6 +51,21 @@ def find_container(
     if host_network is None:
         host_network = bool(namespace) and namespace == network_namespace(HOST, proc)
     return LocalContainer(container_id, pod_uid, ids, addresses, host_network, pids, 0 if host_network else namespace)
+
+
+def is_of(pid: int, cgroups_path: str, proc: Path = PROC) -> bool:
+    """Whether the process is in the container's cgroup, or below, in any hierarchy; of one whose start failed the
+    runtime tells the process id for minutes, and it may be another pod's by then. True where the runtime names no
+    cgroup. OSError if the process has ended.
+
+    cgroups_path: as the runtime gives it.
+    """
+    try:
+        folder = folder_below_mount(cgroups_path).rpartition("/")[2]
+    except BadCgroupsPath:
+        return True
+    paths = paths_of_process(os.fsdecode((proc / str(pid) / "cgroup").read_bytes()))
+    return any(folder in path.split("/") for path in paths.values())
 
 
 def network_namespace(pid: int, proc: Path = PROC) -> int:

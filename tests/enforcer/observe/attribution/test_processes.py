@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from enforcer.machine.mounts import CgroupMounts
-from enforcer.observe.attribution.processes import find_container
+from enforcer.observe.attribution.processes import find_container, is_of
 
 
 @pytest.fixture
@@ -57,3 +57,28 @@ def test_a_cgroup_that_a_container_has_made_may_have_any_name(proc: Path, name: 
     found = find_container("c", "p", 7, mounts=CgroupMounts(root, {}), proc=proc)
     assert own.stat().st_ino in found.cgroup_ids
     assert (root / "pod/another").stat().st_ino not in found.cgroup_ids
+
+
+@pytest.mark.parametrize(
+    ("cgroups_path", "of_it"),
+    [
+        ("/kubepods/pod1/c1", True),
+        ("/kubepods/pod2/c2", False),
+        ("kubepods-pod1.slice:cri-containerd:c1", False),
+        ("", True),
+    ],
+    ids=["its own", "another's", "by the systemd driver", "none is named"],
+)
+@pytest.mark.parametrize("below", ["", "/init.scope"])
+@pytest.mark.parametrize("above", ["", "/../..", "/docker/node"])
+def test_a_process_is_a_containers_by_the_cgroup_that_the_runtime_names(
+    proc: Path, cgroups_path: str, above: str, below: str, *, of_it: bool
+) -> None:
+    (proc / "7/cgroup").write_text(f"3:cpuset:/\n0::{above}/kubepods/pod1/c1{below}\n")
+    assert is_of(7, cgroups_path, proc) is of_it
+
+
+def test_a_scope_of_the_systemd_driver_and_cgroup_v1_count_likewise(proc: Path) -> None:
+    path = "/kubepods.slice/kubepods-pod1.slice/cri-containerd-c1.scope"
+    (proc / "7/cgroup").write_text(f"3:cpuset:{path}\n0::/system.slice/containerd.service\n")
+    assert is_of(7, "kubepods-pod1.slice:cri-containerd:c1", proc)
