@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +17,7 @@ import pytest
 
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import Answer, Cut
-from lab.standins.patience import until
+from lab.standins.patience import PATIENCE_S, until
 from numakin.kubectl.apiserver import connect
 from numakin.kubectl.commands import regroup
 from numakin.kubectl.evicting import Evicting
@@ -261,6 +264,25 @@ def test_an_interrupted_person_leaves_no_step_that_keeps_the_next_one_waiting(
 
         with pytest.raises(KeyboardInterrupt):
             replace(evicting, sleep=rest).carry_out()
+    assert record(server)["step"] is None
+
+
+def test_a_person_whose_connection_ends_leaves_none_either(server: ApiServer, tmp_path: Path):
+    """As who is signalled otherwise than by ^C: here by SIGTERM, since SIGHUP may be ignored where tests are started."""
+    server.order(REFUSED, resource="pods/eviction", times=100)
+    server.create("v1", "namespaces", {"metadata": {"name": "numakin"}})
+    server.create("v1", "services", {"metadata": {"name": "numakin-extender"}}, "numakin")
+    with extending(server, tmp_path) as extender:
+        server.behind.backends["services", "numakin", "numakin-extender", "web"] = f"http://{extender.web_address}"
+        cut(server, extender)
+        a_person(server, extender, tmp_path, [])
+        words = [sys.executable, "-m", "numakin.kubectl", "regroup", "default/shop", "--evict", "--yes"]
+        config = str(server.kubeconfig(tmp_path / "person"))
+        with subprocess.Popen(words, env=os.environ | {"KUBECONFIG": config}, stderr=subprocess.PIPE) as person:
+            until(lambda: evictions(server), "an eviction to be asked for")
+            person.terminate()
+            _, err = person.communicate(timeout=PATIENCE_S)
+    assert (person.returncode, b"Traceback" in err) == (130, False)
     assert record(server)["step"] is None
 
 

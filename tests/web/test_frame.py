@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.extender.running import Extender, machine, reservation
+from tests.extender.running import Extender, machine, reservation, whole_report
 from tests.web.axe import faults
 from tests.web.site import Site
 
@@ -73,6 +73,26 @@ def test_of_like_names_the_one_that_was_typed_is_found(extender: Extender, page:
     panel = page.get_by_role("complementary")
     expect(panel.get_by_role("heading", level=2)).to_have_text("default/web")
     expect(panel).to_contain_text("1 pod")
+
+
+def test_what_goes_while_it_is_chosen_leaves_another_chosen(extender: Extender, page: Page) -> None:
+    """Enter did nothing then, and what is read aloud was none."""
+    enforcer = extender.enforcer("n1")
+    groups = [reservation(name, "0", group=f"default/web-{name}") for name in "ab"]
+    enforcer.report(machine(), *groups)
+    page.goto(f"http://{extender.web_address}/")
+    expect(page.locator(".room")).to_be_visible()
+    finder = page.get_by_role("combobox", name="Find")
+    finder.fill("web-")
+    offered = page.get_by_role("listbox").get_by_role("option")
+    expect(offered).to_have_count(4)
+    for _ in range(3):
+        finder.press("ArrowDown")
+    enforcer.send(report=whole_report(2, groups[:1]))
+    expect(offered).to_have_count(2)
+    expect(offered.last).to_have_attribute("aria-selected", "true")
+    finder.press("Enter")
+    expect(page.get_by_role("complementary").get_by_role("heading", level=2)).to_have_text("a")
 
 
 def test_a_pod_is_found_by_parts_of_its_name(site: Site, page: Page) -> None:

@@ -35,6 +35,7 @@ export function Finder({ overview }: { overview: Overview }) {
   const wanted = text.trim();
   const answer = useAnswer<PodsList>(wanted ? `pods?text=${encodeURIComponent(wanted)}` : null, overview.version);
   const found = choices(wanted, overview, answer.value);
+  const chosen = Math.min(at, found.length - 1);  // some may have gone since
   const asked = wanted !== "" && answer.value === null && !answer.error;
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
@@ -57,8 +58,8 @@ export function Finder({ overview }: { overview: Overview }) {
       event.stopPropagation();
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      setAt(Math.max(0, Math.min(found.length - 1, at + (event.key === "ArrowDown" ? 1 : -1))));
-    } else if (event.key === "Enter") choose(found[at] ?? named(wanted));
+      setAt(Math.max(0, Math.min(found.length - 1, chosen + (event.key === "ArrowDown" ? 1 : -1))));
+    } else if (event.key === "Enter") choose(found[chosen] ?? named(wanted));
   };
   return (
     <search class="finder">
@@ -69,7 +70,7 @@ export function Finder({ overview }: { overview: Overview }) {
         list={undefined}
         aria-expanded={found.length > 0}
         aria-controls="finder-choices"
-        aria-activedescendant={found.length ? `finder-${at}` : undefined}
+        aria-activedescendant={found.length ? `finder-${chosen}` : undefined}
         aria-label="Find a pod, a group or a node"
         placeholder="Find pod, group, node   /"
         value={text}
@@ -82,7 +83,7 @@ export function Finder({ overview }: { overview: Overview }) {
             key={`${choice.kind} ${choice.name}`}
             id={`finder-${index}`}
             role="option"
-            aria-selected={index === at}
+            aria-selected={index === chosen}
             onMouseDown={(event) => { event.preventDefault(); choose(choice); }}
           >
             <span class="kind">{choice.kind}</span> {choice.name}

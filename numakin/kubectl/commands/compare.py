@@ -24,10 +24,10 @@ from numakin.compare.workloads import PARSERS
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.comparing import command
 from numakin.kubectl.comparing.deployment import PATIENT_WITH
-from numakin.kubectl.comparing.undoing import undone
 from numakin.kubectl.errors import BAD_NEWS, CommandError, Unanswered, UsageError
 from numakin.kubectl.output import FORMATS, percent, show, table
 from numakin.kubectl.session import Session
+from numakin.kubectl.undoing import undone
 
 NAME = "compare"
 EXAMPLES = """\

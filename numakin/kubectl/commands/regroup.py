@@ -14,6 +14,7 @@ from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.evicting import Evicting, searched
 from numakin.kubectl.output import FORMATS, many, percent, show, table
 from numakin.kubectl.session import Session, agreed
+from numakin.kubectl.undoing import interrupted
 from numakin.terminal import legible
 
 NAME = "regroup"
@@ -59,9 +60,9 @@ def _evict(given: argparse.Namespace, session: Session, group: str) -> int:
         raise UsageError("--evict is for one group: name it")
     if not given.yes:
         agreed(f"Evict pods of {group}, one after the other?")
-    rows = Evicting(
-        session.api, session.extender, group, lambda text: print(legible(text), file=sys.stderr)
-    ).carry_out()
+    evicting = Evicting(session.api, session.extender, group, lambda text: print(legible(text), file=sys.stderr))
+    with interrupted():
+        rows = evicting.carry_out()
     show({"group": group, "steps": rows}, given.output, lambda: [_outcomes(rows)])
     return 0 if rows and all(row["done"] for row in rows) else BAD_NEWS
 

@@ -16,8 +16,8 @@ from numakin.compare.running import Run
 from numakin.compare.workloads import BadFigures, Figures
 from numakin.kubectl.comparing.deployment import Deployment, Taken
 from numakin.kubectl.comparing.templates import WAYS, WITH, Variant
-from numakin.kubectl.comparing.undoing import undone
 from numakin.kubectl.errors import CommandError
+from numakin.kubectl.undoing import undone
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from numakin.kubectl.apiserver import connect
 from numakin.kubectl.comparing import measuring, templates
 from numakin.kubectl.comparing.deployment import Deployment
 from numakin.kubectl.comparing.measuring import Load, Plan
-from numakin.kubectl.comparing.undoing import STOPPING, undone
 from numakin.kubectl.errors import CommandError
+from numakin.kubectl.undoing import STOPPING, undone
 
 
 class OneDeployment:
