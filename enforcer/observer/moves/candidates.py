@@ -172,16 +172,20 @@ def steps_of(
     )
     if whole is not None and ((towards := whole.steps(board, budget.chain, least, declined)) or whole.under_way):
         return towards
-    return board.steps(budget.single, least, declined) or between_caches(
-        machine,
-        occupancy,
-        situation.talk,
-        movable=situation.movable,
-        budget=budget.single,
-        pays=least,
-        declined=declined,
-        search=SEARCH,
-        chain_budget=budget.chain,
+    return (
+        board.steps(budget.single, least, declined)
+        or board.making_room(budget.chain, least, declined)
+        or between_caches(
+            machine,
+            occupancy,
+            situation.talk,
+            movable=situation.movable,
+            budget=budget.single,
+            pays=least,
+            declined=declined,
+            search=SEARCH,
+            chain_budget=budget.chain,
+        )
     )
 
 

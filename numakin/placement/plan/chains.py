@@ -61,6 +61,54 @@ def chains(state: PartitionState, moves: Sequence[ChainMove], budget: int) -> It
     yield from sorted(best.values(), key=lambda chain: (-chain.gain / len(chain.moves), chain.moves))
 
 
+def making_room(state: PartitionState, most: int) -> list[Chain]:
+    """Chains of at most `most` moves: one comes to where there is no room for it, and some leave for its sake. The most
+    gain for each move first; of those that would gain most by coming SEEDS are tried.
+    """
+    bins = range(state.problem.bins)
+    coming = [
+        (-state.gain(kind, source, target), (kind, source, target))
+        for kind in range(len(state.counts))
+        for source in bins
+        if state.movable(kind, source) > 0
+        for target in bins
+        if target != source and not state.fits(kind, target)
+    ]
+    first = [move for loss, move in sorted(coming) if loss < 0][:SEEDS]
+    found = filter(None, (_with_those_that_leave(state, move, most) for move in first))
+    return sorted(found, key=lambda chain: (-chain.gain / len(chain.moves), chain.moves))
+
+
+def _with_those_that_leave(state: PartitionState, first: ChainMove, most: int) -> Chain | None:
+    """Always whoever loses least leaves next, for what it makes of the room that is missing. None where not enough of
+    them can, or nothing is gained by it.
+    """
+    came, _, full = first
+    trial, moves, gain = state.copy(), [first], state.gain(*first)
+    trial.move(*first)
+    while full in trial.overfull(state):
+        leaving = [
+            (trial.gain(kind, full, other) / part, -kind, -other)
+            for kind in trial.present[full]
+            if kind != came and trial.movable(kind, full) > 0 and (part := _part_of_missing(trial, kind, full))
+            for other in range(trial.problem.bins)
+            if other != full and trial.fits(kind, other)
+        ]
+        if not leaving or len(moves) == most:
+            return None
+        _, kind, other = max(leaving)
+        moves.append((-kind, full, -other))
+        gain += trial.gain(*moves[-1])
+        trial.move(*moves[-1])
+    return Chain(tuple(moves), gain) if gain > EPSILON * state.scale else None
+
+
+def _part_of_missing(state: PartitionState, kind: int, full: int) -> float:
+    """The part of a bin's missing room that a replica makes by leaving it, at most 1."""
+    size, missing = state.problem.sizes[kind], [-free for free in state.free[full]]
+    return min((min(1.0, own / room) for own, room in zip(size, missing, strict=True) if room > 0), default=1.0)
+
+
 def first_that_holds(
     candidates: Iterable[Chain],
     ways_of: Callable[[Sequence[ChainMove]], Ways],

@@ -16,7 +16,7 @@ from math import inf
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.topology import Machine
 from numakin.placement.plan.annealing import cooled
-from numakin.placement.plan.chains import Chain, ChainMove, Ways, chains, first_that_holds
+from numakin.placement.plan.chains import Chain, ChainMove, Ways, chains, first_that_holds, making_room
 from numakin.placement.plan.partition import EPSILON, PartitionState
 from numakin.placement.plan.problem import PlacedMembers, Weights, Workload, placed_members, problem_of
 from numakin.placement.plan.search import COLDEST, best_step, climb
@@ -117,6 +117,13 @@ class Board:
             steps.append(self._made(step))
             budget -= len(step.moves)
         return tuple(steps)
+
+    def making_room(self, budget: int, pays: float = PAYS, declined: Container[Ways] = ()) -> tuple[Step, ...]:
+        """The best step of at most `budget` members of which one comes and the others leave for its sake; none where it
+        does not bring home `pays` of all traffic for each.
+        """
+        chain = first_that_holds(making_room(self._state, budget), self._ways, declined, pays * self._state.scale)
+        return () if chain is None else (self._made(chain),)
 
     def step_towards(self, homes: Homes, budget: int, declined: Container[Ways] = ()) -> Step | None:
         """The step of at most `budget` members on the way there that gains most for each; None where none gains."""

@@ -183,6 +183,19 @@ def test_a_whole_that_pays_is_gone_to_before_steps_that_would_lead_away_from_it(
     assert moves == 4
 
 
+def test_where_nothing_else_pays_one_comes_to_its_kin_and_two_leave_for_it() -> None:
+    """Its kin hold together, and no two that change places have room."""
+    occupancy = seated({"d": "0", "g": "0", "e": "0", "f": "0"}, cpu=8)[0].on(KUNPENG_920)
+    occupancy = occupancy.with_reservation(seated({"c": "1"}, cpu=16)[0].reservations["c"])
+    weights = {"dg": 9, "cd": 5, "cg": 5, "de": 1, "eg": 1, "df": 1, "fg": 1}
+    talk = {(pair[0], pair[1]): 1e6 * weight for pair, weight in weights.items()}
+    situation = PlanningInput(occupancy, [], {}, talk, frozenset("cdefg"))
+    (step,) = steps_of(KUNPENG_920, situation, MoveBudget(1, 3))
+    assert (step[0].reservation, str(step[0].target)) == ("c", "0")
+    assert {way.reservation for way in step[1:]} == {"e", "f"}
+    assert steps_of(KUNPENG_920, situation, MoveBudget(1, 2)) == ()
+
+
 def test_a_budget_of_none_moves_nobody() -> None:
     assert after(REST + 1, Rested(), at(c="0", d="1"), budget=0) == []
 
