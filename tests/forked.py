@@ -154,9 +154,15 @@ def extender(
     return _server("numakin-extender").start(arguments, log, environment, constants=constants)
 
 
-def enforcer(arguments: Sequence[str], log: BinaryIO, environment: Mapping[str, str]) -> Forked:
+def enforcer(
+    arguments: Sequence[str],
+    log: BinaryIO,
+    environment: Mapping[str, str],
+    *,
+    constants: Mapping[str, float] = AS_WRITTEN,
+) -> Forked:
     """Both its outputs go to the log."""
-    return _server("numakin-enforcer").start(arguments, log, environment)
+    return _server("numakin-enforcer").start(arguments, log, environment, constants=constants)
 
 
 def run(

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ PLAYED = {f"NRI {version}": {"nri_version": version} for version in VERSIONS} | 
 
 
 class Enforcer:
-    """`numakin-enforcer run` on a Xeon with two NUMA nodes."""
+    """`numakin-enforcer run` on a Xeon with two NUMA nodes. constants: as `forked.enforcer` has them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,6 +45,7 @@ class Enforcer:
         self.module = "enforcer"
         self.log = folder / "log"
         self.processes: list[Process] = []
+        self.constants: Mapping[str, float] = forked.AS_WRITTEN
 
     def start(self, *more: str) -> Process:
         return self._start(self.module, "run", *self._options, *more)
@@ -63,7 +64,7 @@ class Enforcer:
     def _start(self, module: str, *arguments: str) -> Process:
         with self.log.open("ab") as log:
             if module == "enforcer" and sys.executable == forked.PYTHON:
-                process = forked.enforcer(arguments, log, os.environ)
+                process = forked.enforcer(arguments, log, os.environ, constants=self.constants)
             else:
                 process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=log)
         self.processes.append(process)
