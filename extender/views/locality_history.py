@@ -27,6 +27,9 @@ class _Series:
     skipped: int = 0
 
     def add(self, point: Point) -> None:
+        """What is not before it was sampled by a clock that has been set back since, and goes: times ascend."""
+        while self.points and self.points[-1][0] >= point[0]:
+            self.points.pop()
         self.skipped += 1
         if self.skipped < self.stride:
             return

@@ -34,6 +34,9 @@ export function ago(seconds: number): string {
   return `${Math.round(seconds / 3600)} h`;
 }
 
+/** By name, node-9 before node-10. One collator: `localeCompare` makes one for each pair, which of 5,000 nodes shows. */
+export const byName = new Intl.Collator("en", { numeric: true }).compare;
+
 /** The last part of NAMESPACE/KIND/NAME or NAMESPACE/NAME. */
 export function short(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1);

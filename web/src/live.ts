@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { request } from "./access";
 import { get, HANGS_AFTER_MS } from "./api";
 import { claim } from "./colors";
+import { byName } from "./format";
 import type { Changes, GroupRow, NodeRow, Triple } from "./types";
 
 const LOST_AFTER_MS = 5_000;
@@ -32,7 +33,7 @@ function after(before: Overview, changes: Changes): Overview {
   claim(changes.groups?.map((row) => row.group) ?? []);
   return {
     version: changes.version,
-    nodes: [...rows.values()].sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true })),
+    nodes: [...rows.values()].sort((one, other) => byName(one.name, other.name)),
     groups: changes.groups ?? before.groups,
     groupsKnown: changes.groups_known ?? before.groupsKnown,
     traffic: changes.traffic ?? before.traffic,

@@ -32,6 +32,14 @@ def test_however_long_it_lasts_it_is_bounded_and_reaches_back_to_its_beginning(s
     assert samples - times[-1] <= max(1, 2 * samples // len(times))
 
 
+def test_a_clock_that_is_set_back_takes_its_points_with_it() -> None:
+    """Of a machine that began with a wrong one: the page drew a line there and back, for as long as the extender ran."""
+    history = LocalityHistory()
+    for at in (10.0, 3610.0, 3620.0, 20.0, 30.0):
+        history.sample(at, {"a/x": 0.5})
+    assert [at for at, _ in history.of("a/x")] == [10.0, 20.0, 30.0]
+
+
 def test_of_too_many_groups_the_first_are_kept() -> None:
     history = LocalityHistory()
     history.sample(1.0, {f"a/{number}": 0.5 for number in range(MOST_GROUPS + 1)})

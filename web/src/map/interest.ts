@@ -1,3 +1,4 @@
+import { byName } from "../format";
 import type { NodeRow } from "../types";
 
 /** Rooms at once: more are neither read nor laid out well. */
@@ -13,7 +14,7 @@ export function interesting(nodes: NodeRow[], chosen: string[], homes: string[] 
   const known = new Set(nodes.map((row) => row.name));
   const first = [...(also ? [also] : []), ...chosen].filter((name) => known.has(name));
   const wanted = homes ?? (chosen.length ? [] : usual(nodes));
-  return [...new Set([...wanted, ...first])].filter((name) => known.has(name)).slice(0, MOST_ROOMS).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  return [...new Set([...wanted, ...first])].filter((name) => known.has(name)).slice(0, MOST_ROOMS).sort(byName);
 }
 
 function usual(nodes: NodeRow[]): string[] {

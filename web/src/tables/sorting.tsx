@@ -1,3 +1,4 @@
+import { byName } from "../format";
 import { go } from "../route";
 
 export interface Column<Row> {
@@ -41,7 +42,7 @@ function parsed(sort: string, columns: number): Order | null {
 }
 
 function compared(one: number | string, other: number | string): number {
-  return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
+  return typeof one === "number" && typeof other === "number" ? one - other : byName(String(one), String(other));
 }
 
 export function Head<Row>({ columns, order, sort }: { columns: Column<Row>[]; order: Order; sort: (column: number) => void }) {
