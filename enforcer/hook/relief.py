@@ -173,8 +173,6 @@ class Relief:
             return
         ledger.occupancy = ledger.occupancy.changed(reservations=changes)
         for reservation in changes.values():
-            if not reservation.let_out <= reservation.numa_nodes:
-                continue
             where = reservation.cache_domain if reservation.cache_domain and not reservation.let_out else ""
             number = f"CPUs {where}" if where else f"NUMA node {reservation.numa_nodes}"
             self._record(
@@ -199,22 +197,17 @@ class Relief:
         self._relieved.add(domain.cpus.mask)
         if not leaving:
             return
-        away = relief.sent_away(ledger.machine, domain, way, readings, leaving)
-        changes = {
-            key: replace(occupancy.reservations[key], let_out=way.to - domain.home if key in away else way.to)
-            for key in leaving
-        }
+        changes = {key: replace(occupancy.reservations[key], let_out=way.to) for key in leaving}
         ledger.occupancy = occupancy.changed(reservations=changes)
         used = readings.used(domain.pool) / len(domain.pool)
         log.info(
             f"members are let out of a hot {_kind(domain)}",
             cpus=domain.cpus, used=f"{used:.0%}", members=len(leaving), of=len(domain.inside), to=way.to,
         )  # fmt: skip
-        for key in leaving:
+        for key, reservation in changes.items():
             effect = (
                 f"CPUs {domain.cpus} are {used:.0%} in use while others are not; {there[key]:.0%} of its kin is there"
             )
-            reservation = replace(occupancy.reservations[key], let_out=way.to)
             self._record(reservation, Reason("let out", f"NUMA node {way.to}", effect))
 
     def _record(self, reservation: Reservation, why: Reason) -> None:

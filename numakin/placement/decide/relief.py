@@ -62,9 +62,6 @@ request"). In played queues (`benchmarks.harm.queues`) it takes 22, 11, 8 and 6 
 and 4 CPUs that are 90 % in use; that four are enough for some to stay is a choice, and not measured.
 """
 
-ASLEEP = 0.5
-"""CPUs: who uses less of them sleeps most of the time, as a service does between requests, or may as well."""
-
 TOLERANCE = 0.05
 """Part of what is to leave that may stay: use is measured over seconds."""
 
@@ -346,24 +343,11 @@ def leavers(domain: Domain, way: WayOut, readings: Readings, kin: Mapping[str, f
     return leaving
 
 
-def sent_away(machine: Machine, domain: Domain, way: WayOut, readings: Readings, leaving: Iterable[str]) -> set[str]:
-    """Of those who are let out, who is kept off the domain at first: of few CPUs, as many of those that sleep most of
-    the time as the CPUs around are of all.
-    """
-    if domain.cache or len(domain.pool) >= FEW_CPUS:
-        return set()
-    asleep = [key for key in leaving if key in readings.members and readings.members[key].cpus < ASLEEP]
-    each = max(1, len(machine.cpus_of(way.to)) // len(domain.cpus))
-    return {key for at, key in enumerate(asleep) if at % each}
-
-
 def back(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> NumaSet:
-    """Where a member who is let out may be: as narrow as what it is confined to lets it, and not kept off its own CPUs
-    any more; empty: at home.
-    """
+    """Where a member who is let out may be: as narrow as what it is confined to lets it; empty: at home."""
     home, out = reservation.numa_nodes & machine.cpu_nodes, reservation.let_out
     if not out <= home and pools.is_hot(occupancy, machine.cpus_of(home).mask):
-        return out | home
+        return out
     if reservation.cache_domain and pools.is_hot(occupancy, reservation.cache_domain.mask):
         return home
     return NumaSet()

@@ -103,25 +103,6 @@ def test_where_few_cpus_are_shared_they_leave_also_when_others_fill_all_cpus(nod
     assert node.out() == set()
 
 
-def test_of_few_cpus_every_second_one_who_sleeps_most_of_the_time_is_kept_off_them_for_one_reading(
-    node: BusyNode,
-) -> None:
-    """The kernel leaves who sleeps on the CPU where it slept while others compute on all: all would stay together."""
-    names = members(node, 2)
-    node.create("own", 2, cpus="exclusive", group="web")
-    node.create("batch")
-    pool, wants = WHOLE - node.cpusets["own"], busy(names, 0.15) | {"batch": (16, 1.0)}
-    seen = list[tuple[CpuSet, ...]]()
-    for _ in range(5):
-        node.work(wants, 1)
-        now = tuple(node.cpusets[name] for name in names)
-        seen += [now] if now not in seen else []
-    inside = HOME & pool
-    assert seen == [(inside, inside), (pool, AWAY), (pool, pool)]
-    rows = {row["pod"]: row for row in _containers(node)}
-    assert rows["shop/m1"]["reasons"][0].startswith("let out NUMA node 0-1: "), "where it is from then on"
-
-
 def test_of_more_cpus_they_stay_then(node: BusyNode) -> None:
     names = members(node, 2)
     node.create("batch")
