@@ -54,16 +54,17 @@ def find_container(
 
 
 def is_of(pid: int, cgroups_path: str, proc: Path = PROC) -> bool:
-    """Whether the process is in the container's cgroup, or below, in any hierarchy; of one whose start failed the
-    runtime tells the process id for minutes, and it may be another pod's by then. True where the runtime names no
-    cgroup. OSError if the process has ended.
+    """Whether the process is in the cgroup of the container's pod, in any hierarchy; of a container whose start failed
+    the runtime tells the process id for minutes, and it may be another pod's by then. That of a sandboxed one (gVisor)
+    is its pod's sandbox. True where the runtime names no cgroup. OSError if the process has ended.
 
-    cgroups_path: as the runtime gives it.
+    cgroups_path: the container's, as the runtime gives it.
     """
     try:
-        folder = folder_below_mount(cgroups_path).rpartition("/")[2]
+        pod, _, container = folder_below_mount(cgroups_path).rpartition("/")
     except BadCgroupsPath:
         return True
+    folder = pod.rpartition("/")[2] or container
     paths = paths_of_process(os.fsdecode((proc / str(pid) / "cgroup").read_bytes()))
     return any(folder in path.split("/") for path in paths.values())
 

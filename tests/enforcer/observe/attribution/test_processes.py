@@ -64,14 +64,25 @@ def test_a_cgroup_that_a_container_has_made_may_have_any_name(proc: Path, name: 
     [
         ("/kubepods/pod1/c1", True),
         ("/kubepods/pod2/c2", False),
+        ("/kubepods/pod1/c2", True),
+        ("/c1", True),
+        ("/c2", False),
         ("kubepods-pod1.slice:cri-containerd:c1", False),
         ("", True),
     ],
-    ids=["its own", "another's", "by the systemd driver", "none is named"],
+    ids=[
+        "its own",
+        "another pod's",
+        "its pod's sandbox",
+        "its own, in no pod's",
+        "another's, in no pod's",
+        "by the systemd driver",
+        "none is named",
+    ],
 )
 @pytest.mark.parametrize("below", ["", "/init.scope"])
 @pytest.mark.parametrize("above", ["", "/../..", "/docker/node"])
-def test_a_process_is_a_containers_by_the_cgroup_that_the_runtime_names(
+def test_a_process_is_a_containers_by_the_pods_cgroup_that_the_runtime_names(
     proc: Path, cgroups_path: str, above: str, below: str, *, of_it: bool
 ) -> None:
     (proc / "7/cgroup").write_text(f"3:cpuset:/\n0::{above}/kubepods/pod1/c1{below}\n")
