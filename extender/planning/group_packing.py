@@ -300,10 +300,12 @@ class GroupPacking:
         """Whether nodes have what the pods take beside all that they ask for. left: as `FreeRoom` has it. Those that
         come in others' place find what these took.
         """
-        cpu, memory = sum(pod.overhead[0] for pod in pods), sum(pod.overhead[1] for pod in pods)
-        if self._coming.freed or not (cpu or memory):
+        new = [pod.overhead for pod in pods if not (self._coming.freed and pod.uid in self._later)]
+        cpu, memory = sum(cpu for cpu, _ in new), sum(memory for _, memory in new)
+        if not (cpu or memory):
             return np.ones(1, dtype=np.bool_)
-        enough: Bools = (left[0] >= asks[0] + cpu) & (left[1] >= asks[1] + memory)
+        now = self._now(pods, asks)
+        enough: Bools = (left[0] >= now[0] + cpu) & (left[1] >= now[1] + memory)
         return enough
 
     def _now(self, pods: Sequence[Pod], asks: CpuMemoryPods) -> CpuMemoryPods:

@@ -919,9 +919,10 @@ class Holds(RuleBasedStateMachine):
     @rule(group=st.sampled_from("xyz"), count=st.integers(1, 5), cpu=st.sampled_from(["500m", "1", "3", "9"]),
           gated=st.booleans(), priority=st.sampled_from([0, 0, 5]), pool=st.sampled_from(["", *POOLS]),
           devices=st.sampled_from([0, 0, 1, 2]), template=st.sampled_from(TEMPLATES),
-          name=st.sampled_from(DEPLOYMENTS_OF))  # fmt: skip
-    def create(self, group, count, cpu, gated, priority, pool, devices, template, name):
+          name=st.sampled_from(DEPLOYMENTS_OF), overhead=st.sampled_from([0, 0, 1500]))  # fmt: skip
+    def create(self, group, count, cpu, gated, priority, pool, devices, template, name, overhead):
         rows = gpus(devices, of_group(group, count, cpu=cpu, first=self.made, gated=gated, priority=priority))
+        rows = [replace(row, overhead=Demand(overhead)) for row in rows]
         self.come(saying(TERMS[pool], made_of(template, rows, name)))
 
     def come(self, rows):
@@ -982,6 +983,14 @@ class Holds(RuleBasedStateMachine):
         self.cluster.apply_pods(Changes(rows=(self.rows[row.uid],)))
 
     @precondition(lambda self: self.rows)
+    @rule(data=st.data(), group=st.sampled_from("xyz"))
+    def annotate_anew(self, data, group):
+        row = self.rows[data.draw(st.sampled_from(sorted(self.rows)))]
+        named = replace(row, annotations={**row.annotations, "group.numakin.io": group})
+        self.rows[row.uid] = row if row.node else named
+        self.cluster.apply_pods(Changes(rows=(self.rows[row.uid],)))
+
+    @precondition(lambda self: self.rows)
     @rule(data=st.data())
     def run(self, data):
         row = self.rows[data.draw(st.sampled_from(sorted(self.rows)))]
@@ -1021,17 +1030,20 @@ class Holds(RuleBasedStateMachine):
         self.no_node_is_planned_to_give_more_than_it_has()
 
     def no_node_is_planned_to_give_more_than_it_has(self):
-        table, asked, planned, there = self.cluster._nodes, Counter[str](), Counter[str](), Counter[str]()
+        table, asked, planned = self.cluster._nodes, Counter[str](), Counter[str]()
+        there, beside = Counter[str](), Counter[str]()
         for uid, row in self.rows.items():
             held = table.held(uid)
             if row.node or held is not None:
                 there[row.node or held.node] += 1
+                beside[row.node] += row.overhead.cpu_milli
             elif (place := table.group_holds.place(uid)) is not None:
-                asked[place.node] += row.demand.cpu_milli
+                asked[place.node] += row.demand.cpu_milli + row.overhead.cpu_milli
                 planned[place.node] += 1
         for node, milli in asked.items():
             given = self.given[node]
-            assert milli <= given.cpu - table.view(node).bare.requested[0], f"{milli} on {node}, which gives {given}"
+            left = given.cpu - table.view(node).bare.requested[0] - beside[node]
+            assert milli <= left, f"{milli} on {node}, which has {left} of {given} left to give"
             assert there[node] + planned[node] <= given.pods, f"{planned[node]} pods on {node}, which takes {given}"
 
     def all_have_room_where_they_are_planned(self):
