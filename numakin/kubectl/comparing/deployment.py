@@ -133,7 +133,8 @@ class Deployment:
     def _must_be_free(self, deployment: dict[str, Any]) -> None:
         if templates.is_compared(deployment):
             raise Taken(
-                f"another comparison of {self} runs, or has not restored it: compare {self} --restore, if none runs"
+                f"another comparison of {self} runs, or has not restored it: if none does, run compare {self} "
+                "--restore first"
             )
 
     def _ready(self, deployment: dict[str, Any], way: str | None) -> list[dict[str, Any]] | None:
