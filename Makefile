@@ -57,7 +57,7 @@ SAMPLE := --hypothesis-profile=fewer
 test: $(READY) $(if $(ARGS),,kubernetes kustomize helm runtimes)  ## the tests but those that take longest: 9 minutes on two quiet CPUs (ARGS=... for pytest: any tests)
 	@$(PYTHON) -m pytest $(or $(ARGS),$(SIDE_BY_SIDE) $(SAMPLE) -m "not thorough") $(if $(ARGS),,|| $(PYTHON) -m tests.again $$?)
 
-test-all: $(READY) kubernetes kustomize helm emulated  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 42 minutes on two CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
+test-all: $(READY) kubernetes kustomize helm emulated  ## all tests, also emulated machines, images, several clusters, soak and fuzz: 40 minutes on two quiet CPUs (ARGS=... for pytest; CRIO_BIN, CONTAINERD_BIN, KUBERNETES_BIN: folders with programs that Debian lacks)
 	@$(PYTHON) -m pytest $(SIDE_BY_SIDE) $(ARGS) || $(PYTHON) -m tests.again $$?
 
 soak: $(READY)  ## pods come and go while processes are killed and the network, the API server and disks fail (ARGS="--kills 1000")
