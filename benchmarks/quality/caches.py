@@ -76,11 +76,11 @@ def life(machine: Machine, fill: float, random: Random) -> Outcome:
         movable = rested.movable(occupancy, dict.fromkeys(requests, Move.CPUS), {})
         situation = PlanningInput(occupancy, [], {}, talk, movable)
         offer = offer_of(steps_of(machine, situation, allowance.now()), situation)
-        allowance.used(offer)
         for step in offer.steps:
             outcome = moved(machine, occupancy, [_mover(way, requests) for way in step.ways])
             if isinstance(outcome, Moved):
                 occupancy, count = outcome.occupancy, count + len(step.ways)
+                allowance.used(len(step.ways))
     return Outcome(came, _inside(occupancy, talk), best, count / len(requests))
 
 
