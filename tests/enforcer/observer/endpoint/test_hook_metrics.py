@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from enforcer.hook.decision_records import COUNTED
 from enforcer.local import control
 from enforcer.observer.endpoint.hook_metrics import FAMILIES, HookCounts
 from enforcer.observer.endpoint.pages import application
@@ -41,7 +42,7 @@ def page_of(counts: local.Counts) -> str:
 def test_whatever_the_hook_counts_is_a_metric() -> None:
     counted = {
         name for path in ENFORCER.rglob("*.py") for name in re.findall(r'counts\["([^"]+)"', path.read_text())
-    } | {"left open", "kept", "declined", "late"}
+    } | {"left open", "kept", "declined", "late", *COUNTED.values()}
     received = {output for family in FAMILIES for output in family.values}
     assert received == counted - NOT_TOLD
     for number, output in enumerate(sorted(received), start=3):
