@@ -56,13 +56,24 @@ def test_an_enforcer_that_does_not_answer_is_not_called_absent(monkeypatch, caps
     assert "has not answered within 0 s" in capsys.readouterr().err
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(("command", "said"), [
     ("release", "numakin-enforcer: not waited for; it goes on: see `numakin-enforcer status`, or release again\n"),
     ("status", ""),
 ])  # fmt: skip
 def test_an_interrupt_is_no_fault_of_ours(tmp_path, hook, command, said):
     words = [sys.executable, "-m", "enforcer", command, f"--run-dir={tmp_path}"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+    # Tests that run in the background are started with SIGINT ignored, and so would it be.
+    with subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509
+    ) as asking:
         connection, _ = hook.accept()
         with connection:
             assert connection.recv(1)
