@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -143,7 +144,8 @@ def _server(program: str) -> Forking:
     return _servers[program]
 
 
-def extender(
+def _started(
+    program: str,
     arguments: Sequence[str],
     log: BinaryIO,
     environment: Mapping[str, str],
@@ -151,18 +153,11 @@ def extender(
     constants: Mapping[str, float] = AS_WRITTEN,
 ) -> Forked:
     """Both its outputs go to the log."""
-    return _server("numakin-extender").start(arguments, log, environment, constants=constants)
+    return _server(program).start(arguments, log, environment, constants=constants)
 
 
-def enforcer(
-    arguments: Sequence[str],
-    log: BinaryIO,
-    environment: Mapping[str, str],
-    *,
-    constants: Mapping[str, float] = AS_WRITTEN,
-) -> Forked:
-    """Both its outputs go to the log."""
-    return _server("numakin-enforcer").start(arguments, log, environment, constants=constants)
+extender = partial(_started, "numakin-extender")
+enforcer = partial(_started, "numakin-enforcer")
 
 
 def run(
