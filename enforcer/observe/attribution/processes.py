@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from enforcer.machine.cgroup_path import UNIFIED, folder_below_mount, paths_of_process
@@ -38,8 +38,7 @@ def find_container(
     its own.
     """
     try:
-        text = os.fsdecode((proc / str(pid) / "cgroup").read_bytes())
-        paths = paths_of_process(text)
+        paths = _cgroups(pid, proc)
         directories = list(_below(mounts.unified, paths.get(UNIFIED, "")))
         # Where containers have no cgroup of their own in version 2, they have one for version 1's cpusets.
         processes = directories or list(_below(mounts.controllers.get("cpuset"), paths.get("cpuset", "")))
@@ -65,8 +64,12 @@ def is_of(pid: int, cgroups_path: str, proc: Path = PROC) -> bool:
     except BadCgroupsPath:
         return True
     folder = pod.rpartition("/")[2] or container
-    paths = paths_of_process(os.fsdecode((proc / str(pid) / "cgroup").read_bytes()))
-    return any(folder in path.split("/") for path in paths.values())
+    return any(folder in path.split("/") for path in _cgroups(pid, proc).values())
+
+
+def _cgroups(pid: int, proc: Path) -> Mapping[str, str]:
+    """As `paths_of_process` has them. OSError if the process has ended."""
+    return paths_of_process(os.fsdecode((proc / str(pid) / "cgroup").read_bytes()))
 
 
 def network_namespace(pid: int, proc: Path = PROC) -> int:
