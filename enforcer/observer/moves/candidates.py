@@ -154,14 +154,15 @@ def steps_of(
     *,
     whole: WholeSearch | None = None,
 ) -> Sequence[Step]:
-    """Steps towards a whole that pays; where none is known or can be made, the best that pay by themselves, and where
-    there are none, steps between cache domains. whole: the search for it, which goes on from window to window. It comes
-    first, and nothing else is moved meanwhile: once all steps are made that pay by themselves, no whole may be left
-    that does, and on the largest machines a window's steps by themselves take as long to find as the whole.
+    """Steps towards a whole that pays; where none is known or can be made, the best that pay by themselves; where there
+    are none, one by which several make room for another; and where there is none, steps between cache domains.
 
-    Each pod counts by what it says itself, not by its workload:
-    who runs is connected to this replica or that. A pod that was never seen to talk stays, as its group's affair.
-    declined: steps that are not to be offered.
+    whole: the search for it, which goes on from window to window. It comes first, and nothing else is moved meanwhile:
+    once all steps are made that pay by themselves, no whole may be left that does, and on the largest machines a
+    window's steps by themselves take as long to find as the whole. declined: steps that are not to be offered.
+
+    Each pod counts by what it says itself, not by its workload: who runs is connected to this replica or that. A pod
+    that was never seen to talk stays, as its group's affair.
     """
     if not situation.movable:
         return ()

@@ -2,6 +2,7 @@
 
 A search from what is there finds a better state; of the members that are elsewhere in it, those are picked that
 together gain most for each. So a cluster of members joins its peers as one, and three can change places in a ring.
+Without a search, one comes to where it gains most, and those leave who lose least by making room for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which running members to move, within a budget: the few moves that bring the most traffic home.
 
 The best step at a time, by its gain for each member that it moves: into free room, or two members that change places.
-One that gains less than `pays` of all traffic for each ends it. What `whole` looks for beyond that is gone to in steps
-of several members.
+One that gains less than `pays` of all traffic for each ends it. Then one may come to where several have to leave for
+its sake. What `whole` looks for beyond that is gone to in steps of several members.
 """
 
 from __future__ import annotations
