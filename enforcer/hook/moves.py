@@ -190,7 +190,7 @@ class MoveExecutor:
         return (
             self._fresh(movers, offer)
             or self._idle(movers, step, offer)
-            or moved(self._ledger.machine, self._ledger.occupancy, movers)
+            or moved(self._ledger.machine, self._ledger.occupancy, movers, self._ledger.memory_of)
         )
 
     def _made(self, step: local.Moves.Step, outcome: Moved, before: Occupancy) -> list[nri.ContainerUpdate]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from numakin.placement.decide.decide import decide
 from numakin.placement.decide.decision import Decision, Reason
@@ -23,7 +24,10 @@ before the write returns, and a runtime creates and stops no container meanwhile
 """
 
 MOST_FOLLOWING = 16 << 30
-"""Likewise where the pod says that its pages may follow its CPUs."""
+"""Likewise where the pod says that its pages may follow its CPUs; of all who move in one step together."""
+
+MemoryOf: TypeAlias = Callable[[str], Mapping[int, int]]
+"""By a container's id: bytes that it has on each NUMA node, nothing where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,14 @@ class Moved:
     decisions: tuple[tuple[Request, Decision], ...]
 
 
-def moved(machine: Machine, occupancy: Occupancy, movers: Sequence[Mover]) -> Moved | Reason:
-    """All of them at once, so that two may change places; or why that does not hold, and then none moves."""
+def moved(
+    machine: Machine, occupancy: Occupancy, movers: Sequence[Mover], memory: MemoryOf = lambda _container: {}
+) -> Moved | Reason:
+    """All of them at once, so that two may change places; or why that does not hold, and then none moves. Nobody loses
+    CPUs of its own: its namespace may not have as many any more, and what runs keeps them.
+    """
     asking = [(mover, request) for mover in movers for request in mover.requests]
-    now = _without(occupancy, movers)
+    now, may_follow = _without(occupancy, movers), MOST_FOLLOWING
     decisions = []
     for mover, request in asking:
         decision = decide(machine, now, request, replace(mover.kin, expected=NumaSet(), planned=mover.target))
@@ -67,10 +75,14 @@ def moved(machine: Machine, occupancy: Occupancy, movers: Sequence[Mover]) -> Mo
             broken = (why.effect for why in decision.reasons if why.what == ("cache" if mover.domain else "plan"))
             return Reason("move", mover.where, next(broken, "does not hold"))
         before = occupancy.allocations[request.container]
+        if _loses_its_own(before, decision):
+            return Reason("move", mover.where, "it has CPUs of its own, and would have none there")
         if mover.domain:
             decision = replace(decision, mems=before.mems, memory_policy=None)
         else:
-            decision = _with_memory(machine, before, request, decision)
+            following = _following(request, decision, memory)
+            decision = _with_memory(machine, before, request, decision, follows=following <= may_follow)
+            may_follow -= following if following <= may_follow else 0
         now = decision.applied(now, request)
         decisions.append((request, decision))
     return Moved(now, tuple(decisions))
@@ -81,13 +93,13 @@ def better(
     occupancy: Occupancy,
     requests: Sequence[Request],
     kin: Kin,
-    memory: Callable[[str], Mapping[int, int]],
+    memory: MemoryOf,
 ) -> Moved | None:
     """A running member as it would be placed if it came now, where that is better: it has no home, or none of the CPUs
-    of its own that it asked for, or is on more NUMA nodes than it would be. None where it is not.
+    of its own that it asked for, or is on more NUMA nodes than it would be. None where it is not, or would take CPUs of
+    its own from a container that has some.
 
-    requests: of all its live containers. Who has a home stays on its NUMA nodes: its memory is there. memory: bytes of
-    a container on each NUMA node.
+    requests: of all its live containers. Who has a home stays on its NUMA nodes: its memory is there.
     """
     home = occupancy.reservations[requests[0].reservation_key].numa_nodes
     left_open = any(occupancy.allocations[request.container].open for request in requests)
@@ -101,7 +113,7 @@ def better(
     for request in requests:
         held = occupancy.allocations[request.container]
         decision = decide(machine, now, request, known)
-        if not (left_open or decision.numa_nodes <= home):
+        if _loses_its_own(held, decision) or not (left_open or decision.numa_nodes <= home):
             return None
         decision = _with_memory(machine, held, request, decision)
         decision = beside_its_pages(request, decision, memory)
@@ -111,14 +123,13 @@ def better(
     return Moved(now, tuple(decisions)) if becomes < was else None
 
 
-def beside_its_pages(request: Request, decision: Decision, memory: Callable[[str], Mapping[int, int]]) -> Decision:
+def beside_its_pages(request: Request, decision: Decision, memory: MemoryOf) -> Decision:
     """A decision on a container, left open where it would have the kernel move more than a little of what that has by
-    now. memory: as for `better`.
+    now.
     """
     if not decision.mems:
         return decision
-    there = memory(request.container)
-    elsewhere = sum(amount for numa_node, amount in there.items() if numa_node not in decision.mems)
+    elsewhere = _elsewhere(request, decision, memory)
     follow = request.opt_in.move is Move.CPUS_AND_MEMORY
     if elsewhere <= (MOST_FOLLOWING if follow else MOST_MOVED):
         return decision
@@ -160,11 +171,30 @@ def _without(occupancy: Occupancy, movers: Sequence[Mover]) -> Occupancy:
     return occupancy.changed(reservations=reservations, allocations=allocations)
 
 
-def _with_memory(machine: Machine, before: Allocation, request: Request, decision: Decision) -> Decision:
-    """The kernel moves the pages that new mems leave out. So they follow only where that was asked for; else a bound
-    container keeps its mems and gets those of its new home beside them, where its new pages then come from.
+def _loses_its_own(before: Allocation, decision: Decision) -> bool:
+    return bool(before.exclusive) and not decision.exclusive
+
+
+def _elsewhere(request: Request, decision: Decision, memory: MemoryOf) -> int:
+    """Bytes of the container that are on none of the NUMA nodes which it would be bound to."""
+    there = memory(request.container)
+    return sum(amount for numa_node, amount in there.items() if numa_node not in decision.mems)
+
+
+def _following(request: Request, decision: Decision, memory: MemoryOf) -> int:
+    """Bytes that the kernel would move along with a mover's CPUs."""
+    follows = request.opt_in.move is Move.CPUS_AND_MEMORY and bool(decision.mems)
+    return _elsewhere(request, decision, memory) if follows else 0
+
+
+def _with_memory(
+    machine: Machine, before: Allocation, request: Request, decision: Decision, *, follows: bool = True
+) -> Decision:
+    """The kernel moves the pages that new mems leave out. So they follow only where that was asked for, and is not too
+    much (follows); else a bound container keeps its mems and gets those of its new home beside them, where its new
+    pages then come from.
     """
-    if request.opt_in.move is Move.CPUS_AND_MEMORY:
+    if follows and request.opt_in.move is Move.CPUS_AND_MEMORY:
         return decision
     if not before.mems or not decision.mems:
         return replace(decision, mems=NumaSet())

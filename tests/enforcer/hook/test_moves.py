@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from enforcer.hook.moves import STOPS_S, MoveExecutor
+from numakin.placement.optin.quotas import Quota
 from numakin.placement.state.occupancy import Occupancy
 from numakin.wire import local_pb2 as local
 from numakin.wire import nri_pb2 as nri
@@ -79,6 +80,19 @@ def test_a_member_that_does_not_fit_there_stays(world: World) -> None:
     talk(world, "ab")
     assert make(world, ("a", "0", "1")) == []
     assert world.cpus("a") == ON["0"]
+
+
+@pytest.mark.parametrize("quota", [Quota(exclusive_cpus=0), Quota(keys=frozenset())], ids=str)
+def test_who_has_cpus_of_its_own_that_its_namespace_may_not_ask_for_any_more_keeps_them(
+    world: World, quota: Quota
+) -> None:
+    run(world, "a", "0", cpus="exclusive", cpus_asked=2)
+    run(world, "b", "1")
+    talk(world, "ab")
+    own = world.cpus("a")
+    world.agent.limited({"shop": quota})
+    assert make(world, ("a", "0", "1")) == []
+    assert (world.cpus("a"), str(world.agent.occupancy.exclusive)) == (own, own)
 
 
 def test_who_said_never_stays(world: World) -> None:

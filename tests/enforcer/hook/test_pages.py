@@ -8,6 +8,7 @@ import pytest
 
 from numakin.placement.model.cpuset import CpuSet
 from tests.enforcer.hook.changing import becomes, without
+from tests.enforcer.hook.moving import ON, offer, run
 from tests.enforcer.hook.world import GIB, World, container, member
 from tests.machines import machine
 
@@ -96,3 +97,39 @@ def test_one_whose_cpus_go_leaves_its_pages_where_they_are(world: World) -> None
     world.memory["/kubepods/a"] = {0: 6 * GIB}
     becomes(world, without(world.machine, CpuSet.parse("0-3,8-11")))
     assert (world.cpus("a"), world.mems("a")) == ("4-7,12-15", "0-1")
+
+
+def moving(world: World, name: str, home: str, memory: int) -> None:
+    """It runs there, with so many bytes, which may follow it."""
+    follows = {"move": "cpus-and-memory"}
+    run(world, name, home, **follows)
+    made = container(name)
+    made.pid = 1
+    world.start(member(name, group=name, **follows), made)
+    world.memory[made.linux.cgroups_path] = {int(home): memory}
+
+
+def go(world: World, *ways: tuple[str, str, str]) -> None:
+    """A step towards a whole that pays."""
+    offered = offer([*ways])
+    offered.steps[0].whole = True
+    world.apply(world.agent.moves.make(offered.steps[0], offered))
+
+
+@pytest.mark.parametrize(
+    ("memory", "mems"), [(16 * GIB, "1"), (16 * GIB + 1, "0-1")], ids=["as much as may follow", "more"]
+)
+def test_one_that_is_moved_to_its_kin_takes_along_no_more_than_a_runtime_may_wait_for(
+    world: World, memory: int, mems: str
+) -> None:
+    """However much the observer, which looked at it before, took it to have."""
+    moving(world, "a", "0", memory)
+    go(world, ("a", "0", "1"))
+    assert (world.cpus("a"), world.mems("a")) == (ON["1"], mems)
+
+
+def test_two_that_change_places_take_along_no_more_together(world: World) -> None:
+    moving(world, "a", "0", 9 * GIB)
+    moving(world, "b", "1", 9 * GIB)
+    go(world, ("a", "0", "1"), ("b", "1", "0"))
+    assert {name: (world.cpus(name), world.mems(name)) for name in "ab"} == {"a": (ON["1"], "1"), "b": (ON["0"], "0-1")}

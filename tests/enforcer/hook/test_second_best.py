@@ -85,6 +85,21 @@ def test_who_has_more_than_a_new_quota_keeps_it(world: World) -> None:
     assert len(world.agent.occupancy.exclusive) == 3
 
 
+def test_who_has_cpus_of_its_own_on_two_numa_nodes_keeps_them_though_its_namespace_may_ask_for_none_any_more(
+    world: World,
+) -> None:
+    """As shared ones they would be together on one."""
+    comes(world, "job-0", 5, group="jobs-0")
+    comes(world, "job-1", 5, group="jobs-1")
+    comes(world, "own", 5, **OWN)
+    own = world.cpus("own")
+    assert len(world.agent.occupancy.reservations["uid-own"].numa_nodes) == 2
+    world.agent.limited({"shop": Quota(keys=frozenset())})
+    goes(world, "job-1", group="jobs-1")
+    passes(world)
+    assert (world.cpus("own"), str(world.agent.occupancy.exclusive)) == (own, own)
+
+
 def test_it_waits_while_there_is_no_room(world: World) -> None:
     crowded(world)
     passes(world)
