@@ -191,8 +191,14 @@ class Relief:
             kin[key] = relief.kin_there(ledger.machine, occupancy, domain, requests[0], known)
 
     def _let_out(self, domain: Domain, way: WayOut, readings: Readings, kin: Mapping[str, float]) -> None:
+        """Of those who are in the domain still: between two steps members end or are moved, and NUMA nodes go."""
         ledger, occupancy = self._ledger, self._ledger.occupancy
-        there = {key: share for key, share in kin.items() if key in occupancy.reservations}
+        held = occupancy.reservations if way.to <= ledger.machine.cpu_nodes else {}
+        there = {
+            key: share
+            for key, share in kin.items()
+            if key in held and relief.is_inside(ledger.machine, domain, held[key])
+        }
         leaving = relief.leavers(domain, way, readings, there)
         self._relieved.add(domain.cpus.mask)
         if not leaving:

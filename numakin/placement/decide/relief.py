@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from numakin.placement.decide.cpus.cache_domain import kin_mask
 from numakin.placement.decide.kin_share import peers_of
@@ -178,6 +180,11 @@ def _span(machine: Machine, reservation: Reservation) -> int:
     return _home(machine, reservation)
 
 
+def is_inside(machine: Machine, domain: Domain, reservation: Reservation) -> bool:
+    """Whether a member is confined to it, or to a part of it, now."""
+    return not _span(machine, reservation) & ~domain.cpus.mask
+
+
 def crowded(domain: Domain, readings: Readings) -> bool:
     """Whether nearly all of its CPUs are in use."""
     return readings.used(domain.pool) >= HOT * len(domain.pool)
@@ -271,19 +278,21 @@ def _mean(keys: Iterable[str], readings: Readings) -> float:
 
 def wider_sets(machine: Machine, occupancy: Occupancy, domain: Domain) -> Iterator[NumaSet]:
     """Around a domain, each within the next. NUMA nodes where a pod is that asked to be alone are in none."""
-    home = domain.home
+    home, alone = domain.home, _taken_alone(occupancy)
     if domain.cache:
         yield home
-    alone = NumaSet()
-    for key in occupancy.directory.special:
-        if occupancy.reservations[key].alone:
-            alone |= occupancy.reservations[key].numa_nodes
     last = home
     for wider in (_next(machine, home), machine.cpu_nodes):
         usable = (wider - alone) | home
         if last != usable and last <= usable:
             yield usable
             last = usable
+
+
+def _taken_alone(occupancy: Occupancy) -> NumaSet:
+    """The NUMA nodes where a pod is that asked to be alone."""
+    special = (occupancy.reservations[key] for key in occupancy.directory.special)
+    return NumaSet(reduce(or_, (reservation.numa_nodes.mask for reservation in special if reservation.alone), 0))
 
 
 def _next(machine: Machine, home: NumaSet) -> NumaSet:
@@ -344,8 +353,11 @@ def leavers(domain: Domain, way: WayOut, readings: Readings, kin: Mapping[str, f
 
 
 def back(machine: Machine, occupancy: Occupancy, reservation: Reservation) -> NumaSet:
-    """Where a member who is let out may be: as narrow as what it is confined to lets it; empty: at home."""
-    home, out = reservation.numa_nodes & machine.cpu_nodes, reservation.let_out
+    """Where a member who is let out may be: as narrow as what it is confined to lets it, and nowhere that a pod which
+    asked to be alone has come to since; empty: at home.
+    """
+    home = reservation.numa_nodes & machine.cpu_nodes
+    out = reservation.let_out - (_taken_alone(occupancy) - home)
     if not out <= home and pools.is_hot(occupancy, machine.cpus_of(home).mask):
         return out
     if reservation.cache_domain and pools.is_hot(occupancy, reservation.cache_domain.mask):

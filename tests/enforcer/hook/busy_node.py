@@ -42,8 +42,8 @@ class BusyNode:
         self._ticks = dict.fromkeys(self.machine.cpus, (0.0, 0))
         self._seconds: dict[str, tuple[float, float]] = {}
         self.cpusets: dict[str, CpuSet] = {}
-        self._facts = read_node(Config(sysfs=str(sysfs(name)), procfs=str(self.cgroups.procfs)))
-        self.agent = Agent(self._facts, Nominations())
+        self.facts = read_node(Config(sysfs=str(sysfs(name)), procfs=str(self.cgroups.procfs)))
+        self.agent = Agent(self.facts, Nominations())
         self.agent.relief._clock = lambda: self.now
 
     def create(self, name: str, asked: float = 0.05, **annotations: str) -> CpuSet:

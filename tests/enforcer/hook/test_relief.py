@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from enforcer.hook import status_report
 from enforcer.local.learned import kin_table
 from lab.standins.machines import MACHINES
 from numakin.placement.model.cpuset import CpuSet, NumaSet
+from numakin.wire import local_pb2 as local
 from numakin.wire import report_pb2 as pb
 from tests.enforcer.hook.busy_node import BusyNode, FairNode, Wants
+from tests.enforcer.hook.changing import without
 from tests.enforcer.hook.world import container, pod
 from tests.enforcer.restarts import Restarting
 
@@ -310,6 +314,54 @@ def test_the_next_wider_set_is_the_sockets_and_then_the_machine(tmp_path: Path) 
     node.work(dict.fromkeys(names, (6, 1.0)), 4)
     assert machine.cpus in {node.cpusets[each] for each in node.out()}
     assert sum(node.work(dict.fromkeys(names, (6, 1.0)), 1).values()) >= 0.98 * len(machine.cpus)
+
+
+def meanwhile(node: BusyNode, happens: Callable[[], object]) -> None:
+    """Once it is known whom to let out, and before they are."""
+
+    def refresh() -> None:
+        for step in node.agent.refreshes:
+            if isinstance(step, partial) and step.func == node.agent.relief._let_out:
+                happens()
+            step()
+
+    node.agent.refresh = refresh  # type: ignore[method-assign]
+
+
+def test_who_is_moved_while_it_is_looked_for_whom_to_let_out_is_at_its_new_home(tmp_path: Path) -> None:
+    node = BusyNode(tmp_path, "xeon-8480-snc4")
+    names = [f"m{at}" for at in range(40)]
+    assert len({node.create(each, group="web") for each in names}) == 1
+    node.work({}, 2)
+    home = node.agent.occupancy.reservations["uid-m0"].numa_nodes
+    other = str(max(node.machine.cpu_nodes))
+    step = local.Moves.Step(ways=[local.Moves.Way(reservation="uid-m0", source=str(home), target=other)])
+    offer = local.Moves(generation=1 << 32, traffic=1.0, pays=-9.0)
+    meanwhile(node, lambda: node.carry_out(node.agent.moves.make(step, offer)))
+    node.work(busy(names), 3)
+    moved = node.agent.occupancy.reservations["uid-m0"]
+    assert (str(moved.numa_nodes), moved.let_out) == (other, NumaSet())
+    assert node.cpusets["m0"] == node.machine.node(int(other)).cpus
+    assert node.out()
+
+
+def test_nobody_is_let_out_to_a_numa_node_that_goes_while_it_is_looked_for_whom_to_let_out(node: BusyNode) -> None:
+    names = members(node, 10)
+    left = without(node.machine, gone=NumaSet.parse("1"))
+    meanwhile(node, lambda: node.carry_out(node.agent.rehoming.onto(replace(node.facts, machine=left))))
+    node.work(busy(names), 3)
+    assert node.out() == set()
+
+
+def test_who_is_out_leaves_a_numa_node_to_a_pod_that_asked_to_be_alone(node: BusyNode) -> None:
+    names = members(node, 10)
+    node.work(busy(names), 3)
+    assert {node.cpusets[name] for name in node.out()} == {WHOLE}
+    alone = {"qos_level": "dedicated_cores", "memory_enhancement": '{"numa_binding": "true", "numa_exclusive": "true"}'}
+    own = node.create("own", 2, group="db", **{f"katalyst.kubewharf.io/{key}": said for key, said in alone.items()})
+    assert own <= AWAY
+    node.work(busy([*names, "own"]), 3)
+    assert {node.cpusets[name] for name in names} == {HOME}
 
 
 def test_status_says_who_is_out_and_why(node: BusyNode) -> None:
