@@ -9,6 +9,8 @@ from enforcer.hook.facts import pods
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.ledger import Ledger
 from enforcer.hook.ownership.checkpoint import Grant
+from enforcer.hook.unbinding import unbound
+from numakin.placement.decide import memory
 from numakin.placement.decide.decide import Reason, Request
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import shares_of
@@ -47,6 +49,7 @@ class Rehoming:
             numa_nodes = before.reservations[key].numa_nodes
             why = Reason("machine", f"NUMA node {numa_nodes}", "has other CPUs or memory than before")
             yielded += self._decide_anew(key, before, why)
+        self._open_where_too_little()
         ledger.settle()
         updates = pods.merged([*self._named_in_full(was), *self._still_open(), *ledger.updates_since(before), *yielded])
         self._opened = {update.container_id for update in updates if not self._pinned(update.container_id)}
@@ -55,6 +58,15 @@ class Rehoming:
             cpus=node.machine.cpus, mems=node.machine.mems, decided_anew=len(lost), updates=len(updates),
         )  # fmt: skip
         return updates
+
+    def _open_where_too_little(self) -> None:
+        """The memory of those who are bound to less by now than they may use: a part of it has gone."""
+        ledger = self._ledger
+        machine, held = ledger.machine, ledger.occupancy.allocations
+        bound = [it for it in (*ledger.requests.values(), *ledger.narrowed.values()) if it.container in held]
+        short = [it for it in bound if not memory.holds(machine, it, held[it.container].mems)]
+        ledger.occupancy, opened = unbound(machine, ledger.occupancy, short)
+        ledger.records.counts["memory opened"] += len(opened)
 
     def off_reserved(self) -> list[nri.ContainerUpdate]:
         """For members that were taken over on CPUs which are reserved by now: `--reserved-cpus` was another before. And
@@ -75,10 +87,10 @@ class Rehoming:
             why = Reason("machine", f"{len(machine.cpus)} CPUs", "are left, and none to others")
         elif parts:
             why = Reason("machine", f"{len(machine.cpus)} CPUs", "are there: its cores have more of them than before")
-        memory = Reason("machine", f"NUMA node {machine.all_mems}", "has memory, and none where its own was")
+        bereft = Reason("machine", f"NUMA node {machine.all_mems}", "has memory, and none where its own was")
         yielded = list[nri.ContainerUpdate]()
         for key in lost:
-            yielded += self._decide_anew(key, before, memory if key in bare else why)
+            yielded += self._decide_anew(key, before, bereft if key in bare else why)
         ledger.settle()
         log.warning("members had CPUs or memory that can't be theirs now", reserved=reserved, decided_anew=len(lost))
         return [*ledger.updates_since(before), *yielded]

@@ -10,6 +10,7 @@ from random import Random
 
 from enforcer.hook import relief as relief_rounds
 from numakin.placement.decide import relief
+from numakin.placement.decide.relocation import MOST_FOLLOWING
 from numakin.placement.model.cpuset import CpuSet, NumaSet
 from numakin.placement.model.demand import Demand, PodBudget
 from numakin.placement.optin.quotas import KEYS, Quota
@@ -358,7 +359,8 @@ class History(Truth):
 
     def members_are_moved(self) -> None:
         """One, or several that change places, written down first, then carried out; the enforcer may be killed between
-        the two. A runtime that takes no updates at any time gets them with an answer.
+        the two. A runtime that takes no updates at any time gets them with an answer. Who has CPUs of its own has some
+        there, and no more memory follows than a runtime may wait for.
         """
         if not self.node.attached or self.node.behind:
             return
@@ -379,12 +381,17 @@ class History(Truth):
         if not self.node.at_any_time:
             self.node.agent.moves.later(offer)
             return
+        own = {key for key, held in occupancy.allocations.items() if held.exclusive}
         updates = self.node.agent.moves.make(step, offer)
+        shares = [key for key in own if not self.node.agent.occupancy.allocations[key].exclusive]
+        assert not shares, f"{shares} had CPUs of their own before a move"
         end = self.draw.choice(("made", "made", "killed", "lost", "refused"))
         if end == "refused":
             self._refused(step, updates, occupancy)
             return
         self.node.push(updates, lost=end != "made")
+        followed = sum(self.node.moved.values())
+        assert followed <= MOST_FOLLOWING, f"{followed >> 20} MiB were moved at once"
         self._answered()
         if end == "killed":
             self.the_enforcer_is_killed()
@@ -577,17 +584,18 @@ class History(Truth):
             return
         whole = self.whole
         cores = sorted({whole.core_of(cpu) for cpu in whole.cpus}, key=lambda core: core.lowest)
-        gone, bare, offline = NumaSet(), NumaSet(), CpuSet()
+        gone, bare, half, offline = NumaSet(), NumaSet(), NumaSet(), CpuSet()
         if self._often(0.7):
             others = [*(whole.cpu_nodes | whole.all_mems)][1:]
             gone = NumaSet.of(node for node in others if self._often(0.2))
             bare = NumaSet.of(node for node in whole.all_mems if self._often(0.2))
             bare = NumaSet() if whole.all_mems <= bare | gone else bare
+            half = NumaSet.of(node for node in whole.all_mems if self._often(0.2))
             share = self.draw.choice((0.0, 0.1, 0.3, 0.9))
             offline = CpuSet.of(cpu for core in cores[2:] if self._often(share) for cpu in core)
             if self._often(0.3):  # SMT is switched off
                 offline = CpuSet.of(cpu for core in cores for cpu in [*core][1:])
-        changed = without(whole, offline, bare, gone) if gone or bare or offline else whole
+        changed = without(whole, offline, bare, gone, half) if gone or bare or half or offline else whole
         lost = {
             self.live[key].pod.uid
             for key, cpus in self.stable.items()

@@ -10,8 +10,16 @@ from numakin.placement.model.topology import Machine
 from tests.enforcer.hook.world import World
 
 
-def without(machine: Machine, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet(), gone: NumaSet = NumaSet()) -> Machine:
-    """The machine when these CPUs are offline, these NUMA nodes have no memory, and those are not there at all."""
+def without(
+    machine: Machine,
+    cpus: CpuSet = CpuSet(),
+    mems: NumaSet = NumaSet(),
+    gone: NumaSet = NumaSet(),
+    half: NumaSet = NumaSet(),
+) -> Machine:
+    """The machine when these CPUs are offline, these NUMA nodes have no memory, those are not there at all, and the last
+    have half of their memory.
+    """
     kept = [node for node in machine.numa_nodes if node.id not in gone]
     online = CpuSet.of(cpu for node in kept for cpu in node.all_cpus) - cpus
     return Machine(
@@ -20,7 +28,7 @@ def without(machine: Machine, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()
                 node,
                 cpus=node.cpus & online,
                 isolated=node.isolated & online,
-                memory=0 if node.id in mems else node.memory,
+                memory=0 if node.id in mems else node.memory // 2 if node.id in half else node.memory,
                 distances={other.id: node.distances[other.id] for other in kept},
             )
             for node in kept

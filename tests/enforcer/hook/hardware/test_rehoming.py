@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.plan.plan import Plan, PlannedSlots
 from tests import examples
 from tests.enforcer.hook.changing import becomes, without
-from tests.enforcer.hook.world import World, container, member, pod, two_numa_nodes
+from tests.enforcer.hook.world import GIB, World, container, member, pod, two_numa_nodes
 from tests.machines import CXL
 
 OWN = {"cpus": "exclusive"}
@@ -100,6 +101,17 @@ def test_bound_memory_follows_when_that_of_its_numa_node_goes(world: World) -> N
     assert world.mems("a") == "0"
     becomes(world, without(world.machine, mems=NumaSet.parse("0")))
     assert world.mems("a") == "1"
+
+
+@pytest.mark.parametrize(("limit", "mems"), [(12, "0-1"), (6, "0")], ids=["more than is left", "less"])
+def test_who_may_use_more_memory_than_is_left_where_it_is_bound_is_bound_no_more(
+    world: World, limit: int, mems: str
+) -> None:
+    """The kernel would kill it, and the other NUMA node has memory."""
+    world.create(member("a"), container("a", memory=limit * GIB))
+    assert world.mems("a") == "0"
+    becomes(world, without(world.machine, half=NumaSet.parse("0")))
+    assert world.mems("a") == mems
 
 
 def test_what_has_not_opted_in_or_is_anothers_is_not_touched(world: World) -> None:
