@@ -443,7 +443,8 @@ class Agent:
         ledger, before = self.ledger, self.ledger.demands.uses
         ledger.demands.uses = dict([*{**before, **milli}.items()][-MOST_WORKLOADS:])
         changed = {workload for workload, used in milli.items() if before.get(workload) != used}
-        for pod in sorted({request.pod for request in ledger.requests.values() if request.workload in changed}):
+        asking = (*ledger.requests.values(), *ledger.narrowed.values())
+        for pod in sorted({request.pod for request in asking if request.workload in changed}):
             ledger.renew(pod)
 
     def limited(self, quotas: Mapping[str, Quota]) -> None:

@@ -262,8 +262,13 @@ class Ledger:
             return True
 
     def _foreseen(self, pod: nri.PodSandbox) -> Basis | None:
-        request = self.demands.foreseen(pod, self.prepared.last_request(self.demands.workload(pod)))
-        return self._basis(as_placed(self.machine, self.occupancy, request)) if request is not None else None
+        """None also over a fault of ours, which would be met again at once."""
+        try:
+            request = self.demands.foreseen(pod, self.prepared.last_request(self.demands.workload(pod)))
+            return self._basis(as_placed(self.machine, self.occupancy, request)) if request is not None else None
+        except Exception:
+            log.exception("not foreseen: decided when the container comes", pod=f"{pod.namespace}/{pod.name}")
+            return None
 
     def _basis(self, request: Request) -> Basis:
         return Basis(self.occupancy, self.learned.version, self.nominations.get(request.pod), request)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from enforcer.hook.wiring import Wiring
 from enforcer.local.learned import kin_table
+from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.decide import Decision, decide
 from numakin.placement.state.occupancy import Occupancy
 from numakin.wire import report_pb2 as pb
@@ -170,6 +171,25 @@ def test_between_the_creates_of_a_burst_nothing_is_prepared_and_after_it_all_tha
     assert pods[2:] == [sandboxes["c"].uid]
     world.create(sandboxes["c"], container("c"))
     assert pods[3:] == [], "the container is given what was prepared"
+
+
+def test_a_pod_for_which_nothing_can_be_foreseen_for_a_fault_of_ours_costs_no_other_its_turn(
+    world: World, monkeypatch
+) -> None:
+    placed(world, "a", ahead=True)
+    broken, whole = replica("broken"), as_placed
+
+    def faulty(machine, occupancy, request, key=""):
+        if request.pod == broken.uid:
+            raise ArithmeticError
+        return whole(machine, occupancy, request, key)
+
+    monkeypatch.setattr("enforcer.hook.ledger.as_placed", faulty)
+    for sandbox in (broken, replica("b")):
+        world.agent.run_pod_sandbox(sandbox)
+    pods = decided(monkeypatch)
+    assert [world.agent.prepare() for _ in range(3)] == [True, False, False]
+    assert pods == [replica("b").uid]
 
 
 def test_a_released_node_prepares_nothing(world: World) -> None:

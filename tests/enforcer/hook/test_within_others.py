@@ -46,6 +46,12 @@ def test_it_is_narrowed_to_a_numa_node_beside_its_kin_once_it_has_started(world:
     assert not world.agent.ledger.yielded.containers
 
 
+def test_it_counts_as_what_its_workload_is_seen_to_use(world: World) -> None:
+    confined(world, "a", MACHINE)
+    world.agent.used({world.agent.ledger.demands.workload(member("a")): 3000})
+    assert world.agent.occupancy.reservations["uid-a"].demand.used_milli == 3000
+
+
 def test_its_memory_is_opened_too_when_it_may_use_more_than_its_numa_node_has(world: World) -> None:
     made = confined(world, "a", MACHINE)
     home = world.cpus("a")
