@@ -151,7 +151,7 @@ class Agent:
         cpus = ledger.cpus_after(decision, container.id)
         kind = f"scope={request.opt_in.scope} {_kind(decision)}"
         adjust = pods.adjustment(cpus, decision.mems, decision.exclusive, decision.numa_nodes, kind)
-        if decision.memory_policy is not None and self.memory_policies:
+        if decision.memory_policy is not None and self.memory_policies and ledger.node.memory_policies:
             pods.set_memory_policy(adjust, decision.memory_policy)
             self.read_back.asked(container.id, decision.memory_policy)
         return adjust, updates

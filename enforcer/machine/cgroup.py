@@ -101,14 +101,15 @@ class CgroupTree:
             return None
         return self._effective(folder.parent, CPUS, CpuSet), self._effective(folder.parent, MEMS, NumaSet)
 
-    def of_all_pods(self) -> tuple[Path, CpuSet, CpuSet] | None:
-        """The cgroup that the kubelet makes for all pods, the CPUs that it may have, and those of the one above; None
-        where there is none.
+    def of_all_pods(self) -> tuple[Path, CpusAndMems, CpuSet] | None:
+        """The cgroup that the kubelet makes for all pods, what it may have, and the CPUs of the one above; None where
+        there is none.
         """
         for name in OF_ALL_PODS:
             folder = self.folder(name)
             if folder is not None:
-                return folder, self._effective(folder, CPUS, CpuSet), self._effective(folder.parent, CPUS, CpuSet)
+                has = self._effective(folder, CPUS, CpuSet), self._effective(folder, MEMS, NumaSet)
+                return folder, has, self._effective(folder.parent, CPUS, CpuSet)
         return None
 
     def set_cpuset(self, cgroups_path: str, cpus: CpuSet = CpuSet(), mems: NumaSet = NumaSet()) -> None:

@@ -34,6 +34,14 @@ def count(text: str) -> int:
     return value
 
 
+def kernel_version(text: str) -> tuple[int, int]:
+    """/proc/sys/kernel/osrelease (`5.14.0-503.el9.x86_64`): the first two of its numbers."""
+    match = re.match(r"(\d{1,4})\.(\d{1,4})", text)
+    if match is None:
+        raise ValueError("not a kernel's release")
+    return int(match[1]), int(match[2])
+
+
 def list_or_null(text: str) -> CpuSet:
     """A list of CPUs; kernels built for many CPUs print a mask that was never made as `(null)`."""
     return CpuSet() if text.strip() == "(null)" else CpuSet.parse(text)

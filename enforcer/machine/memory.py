@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from enforcer.machine import formats
+from enforcer.machine.errors import MachineError
 from enforcer.machine.numa import hugepages, numa_node_ids
 from enforcer.machine.sysfs import PROCFS, SYSFS
 from enforcer.machine.tree import Tree
@@ -63,6 +64,22 @@ memory (since Linux 5.18).
 def numa_balancing(proc_root: Path = PROCFS) -> int | None:
     """Which of its automatic NUMA balancing the kernel does, as bits; None where it was built without it."""
     return Tree(Path(proc_root) / "sys/kernel").parsed("numa_balancing", formats.count)
+
+
+PREFERRED_MANY_SINCE = (5, 15)
+"""The first Linux that knows MPOL_PREFERRED_MANY."""
+
+
+def takes_preferred_many(sysfs_root: Path, proc_root: Path) -> bool:
+    """Whether a container may be given the policy MPOL_PREFERRED_MANY: the kernel knows it, and was built for NUMA. An
+    OCI runtime that is refused it fails the container's start. A kernel whose release can't be read is taken for older.
+    """
+    try:
+        version = Tree(Path(proc_root) / "sys/kernel").parsed("osrelease", formats.kernel_version)
+    except MachineError:
+        return False
+    numa = (Path(sysfs_root) / "devices/system/node").is_dir()
+    return numa and version is not None and version >= PREFERRED_MANY_SINCE
 
 
 FIRST_MAPPINGS = 4096

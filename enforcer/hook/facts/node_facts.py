@@ -23,6 +23,7 @@ class NodeFacts:
     load: what else is live there. Both may leave out what is not known. widest_cpuset: a container's cgroup path -> all
     that its cgroup may have, by the one above it; None when unknown. memory_policy: a process id -> the kernel's word
     for the policy that is in force there, None when it can't be read.
+    memory_policies: whether the kernel knows those that are asked for.
     memory_now: a container's cgroup path -> bytes that it has on each NUMA node, None when unknown.
     device_node: (c or b, major, minor) -> the NUMA node that the device is near to, None when it has none.
     busy_cpus: by CPU, the share of the time since the reading before that it was in use. cpu_seconds: a cgroup path ->
@@ -48,6 +49,7 @@ class NodeFacts:
     pod_cgroup: PodCgroup = lambda _cgroups_path, _pod: False
     widest_cpuset: Callable[[str], tuple[CpuSet, NumaSet] | None] = lambda _cgroups_path: None
     memory_policy: Callable[[int], str | None] = lambda _pid: None
+    memory_policies: bool = False
     memory_now: Callable[[str], Mapping[int, int] | None] = lambda _cgroups_path: None
     in_vm: Callable[[str], bool] = lambda _runtime_handler: False
     within_others: bool = False

@@ -14,10 +14,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from enforcer.hook.facts.node_facts import NodeFacts
 from enforcer.hook.hardware.live import LiveReader
-from enforcer.machine.cgroup import CgroupTree
+from enforcer.machine.cgroup import CgroupTree, CpusAndMems
 from enforcer.machine.devices import numa_node_of
 from enforcer.machine.errors import MachineError
-from enforcer.machine.memory import policy_of
+from enforcer.machine.memory import policy_of, takes_preferred_many
 from enforcer.machine.sysfs import MachineReading, read
 from enforcer.machine.tree import Tree
 from enforcer.settings import policy_options
@@ -40,7 +40,7 @@ def read_node(config: Config) -> NodeFacts:
         if not (folder / below).exists():
             raise ConfigError(f"{option}: {folder} has no {below}: name the folder where it is mounted by --{option}")
     reading = read_by(config)
-    machine = reading.machine
+    machine = _of_pods(config, reading.machine)
     for doubt in reading.doubts:
         logger.warning("a fact about the machine is in doubt", what=doubt)
     reserved, rules = reserved_and_rules(config, machine)
@@ -55,6 +55,7 @@ def read_node(config: Config) -> NodeFacts:
         cpuset_now=_careful(partial(_cpuset, tree), "a cgroup can't be read", None),
         widest_cpuset=_careful(tree.widest_cpuset, "a cgroup can't be read", None),
         memory_policy=partial(policy_of, procfs),
+        memory_policies=takes_preferred_many(sysfs, procfs),
         memory_now=_careful(tree.memory_by_numa_node, "a container's memory can't be read", None),
         limited=_careful(tree.pod_limits_memory, "a pod's memory limit can't be read", None),
         pod_cgroup=_careful(tree.has_pod, "a pod's cgroup can't be looked at", otherwise=True),
@@ -63,7 +64,9 @@ def read_node(config: Config) -> NodeFacts:
         busy_cpus=lambda: live.busy_cpus,
         cpu_seconds=_careful(tree.cpu_seconds, "a container's CPU time can't be read", None),
         cpu_waited=_careful(tree.cpu_waited, "a container's CPU pressure can't be read", None),
-        device_node=partial(numa_node_of, sysfs, proc_root=procfs),
+        device_node=_careful(
+            partial(numa_node_of, sysfs, proc_root=procfs), "a device's NUMA node can't be read", None
+        ),
         rules=rules,
         in_vm=_vm_runtimes(config),
         within_others=policy_options.within_others(config.policy_options) and config.mode == "nri",
@@ -93,17 +96,44 @@ def read_by(config: Config) -> MachineReading:
     return replace(reading, doubts=(*reading.doubts, *_withheld_from_pods(config, reading.machine)))
 
 
-def _withheld_from_pods(config: Config, machine: Machine) -> tuple[str, ...]:
-    """By version 1 a container is refused what the cgroup above lacks; by version 2 it is given something else."""
+def _of_pods(config: Config, machine: Machine) -> Machine:
+    """By version 1 a container is refused what the cgroup of all pods lacks, and so its start; by version 2 it is given
+    something else. It lacks what was added, or offline for a while (version 1), or an operator has left out: such CPUs
+    count as isolated, such memory as withheld.
+    """
+    _, (cpus, mems) = _cgroup_of_pods(config, machine) or (None, (machine.cpus, machine.mems))
+    cpus = machine.cpus if cpus.isdisjoint(machine.cpus) else cpus
+    mems = machine.mems if mems.isdisjoint(machine.mems) else mems
+    nodes = (
+        replace(
+            node,
+            cpus=node.cpus & cpus,
+            isolated=node.isolated | (node.cpus - cpus),
+            withheld=node.withheld or (node.id in machine.mems and node.id not in mems),
+        )
+        for node in machine.numa_nodes
+    )
+    return machine if machine.cpus <= cpus and machine.mems <= mems else replace(machine, numa_nodes=tuple(nodes))
+
+
+def _cgroup_of_pods(config: Config, machine: Machine) -> tuple[Path, CpusAndMems] | None:
+    """With what it has; None where that is not known."""
     try:
         all_pods = CgroupTree.discover(Path(config.procfs)).of_all_pods()
     except (OSError, MachineError):
-        return ()
+        return None
+    if all_pods is None:
+        return None
+    folder, has, above = all_pods
+    ours = bool(has[0]) and machine.cpus <= above  # else the cgroups are another machine's
+    return (folder, has) if ours else None
+
+
+def _withheld_from_pods(config: Config, machine: Machine) -> tuple[str, ...]:
+    all_pods = _cgroup_of_pods(config, machine)
     if all_pods is None:
         return ()
-    folder, cpus, above = all_pods
-    if not cpus or not machine.cpus <= above:  # the cgroups are another machine's
-        return ()
+    folder, (cpus, _) = all_pods
     outside = machine.cpus - cpus - CpuSet.parse(config.reserved_cpus)
     what = f"{folder} gives pods CPUs {cpus} alone: no member can have the others; name them by --reserved-cpus"
     return (f"{what}: {outside}",) if outside else ()
@@ -138,13 +168,15 @@ def _cpuset(tree: CgroupTree, cgroups_path: str) -> tuple[CpuSet, NumaSet] | Non
 
 
 def _careful(read: Callable[Concatenate[str, P], T], failed: str, otherwise: T) -> Callable[Concatenate[str, P], T]:
-    """Reads of a cgroup, by its path; where it can't be read, logs `failed` and returns `otherwise`."""
+    """Reads of a cgroup, by its path, or of a device, by its kind and numbers; where it can't be read, logs `failed`
+    and returns `otherwise`.
+    """
 
-    def careful(cgroups_path: str, /, *more: P.args, **named: P.kwargs) -> T:
+    def careful(of: str, /, *more: P.args, **named: P.kwargs) -> T:
         try:
-            return read(cgroups_path, *more, **named)
+            return read(of, *more, **named)
         except (OSError, MachineError) as error:
-            logger.warning(failed, cgroup=cgroups_path, error=error)
+            logger.warning(failed, of=(of, *more), error=error)
             return otherwise
 
     return careful

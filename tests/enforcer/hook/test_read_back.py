@@ -217,6 +217,17 @@ class TestMemoryPolicy:
         read(asked)
         assert asked.agent.records.counts["memory policy not applied"] == 1, "looked at once"
 
+    @pytest.mark.parametrize("takes", [False, True], ids=["an older kernel", "one that knows it"])
+    def test_none_is_asked_for_that_the_kernel_would_refuse(self, world: World, *, takes: bool) -> None:
+        """The OCI runtime would fail the start of each container without a memory limit."""
+        world.takes_policies = takes
+        world.started().memory_policies = True
+        adjust = world.create(member("web"), container("web", memory=0))
+        assert world.cpus("web") == "0-3,8-11"
+        assert adjust.linux.HasField("memory_policy") == takes
+        self.starts(world, "default")
+        assert world.agent.records.counts["memory policy not applied"] == takes
+
     def test_a_runtime_that_takes_none_is_not_looked_after(self, world: World) -> None:
         world.create(member("web", memory="prefer"), container("web"))
         self.starts(world, "default")

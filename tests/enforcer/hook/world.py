@@ -42,6 +42,8 @@ class World:
         """Whether every container of a pod has a memory limit, as its pods' cgroups show it; None: they are not seen."""
         self.policies: dict[int, str | None] = {}
         """The memory policies of processes."""
+        self.takes_policies = True
+        """Whether the kernel knows the memory policies that are asked for."""
         self.widest: tuple[CpuSet, NumaSet] | None = None
         """What each container's cgroup may have at most."""
         self.agent = self.started()
@@ -59,6 +61,7 @@ class World:
             self.free_memory,
             limited=lambda _cgroups_path, _pod: self.limited,
             memory_policy=self.policies.get,
+            memory_policies=self.takes_policies,
             memory_now=self.memory.get,
             widest_cpuset=lambda _cgroups_path: self.widest,
             pod_cgroup=lambda _cgroups_path, pod: pod in self.pod_cgroups,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from enforcer.machine.memory import policy_of
+from enforcer.machine.memory import policy_of, takes_preferred_many
 
 PROC = Path("/proc")
 
@@ -42,6 +42,44 @@ def process(mode: int) -> Iterator[int]:
 def test_it_is_the_kernels_word_for_it(mode: int, word: str) -> None:
     with process(mode) as pid:
         assert policy_of(PROC, pid) == word
+
+
+def kernel(folder: Path, release: str) -> tuple[Path, Path]:
+    """sysfs and procfs of one that was built for NUMA."""
+    (folder / "sys/devices/system/node").mkdir(parents=True)
+    (folder / "proc/sys/kernel").mkdir(parents=True)
+    (folder / "proc/sys/kernel/osrelease").write_text(f"{release}\n")
+    return folder / "sys", folder / "proc"
+
+
+@pytest.mark.parametrize(
+    ("release", "takes"),
+    [
+        ("4.18.0-553.el8_10.x86_64", False),
+        ("5.14.0-503.el9.aarch64", False),
+        ("5.15.0-91-generic", True),
+        ("6.1.0", True),
+        ("10.0", True),
+        ("custom", False),
+    ],
+)
+def test_several_numa_nodes_are_preferred_where_the_kernels_release_knows_that(
+    tmp_path: Path, release: str, *, takes: bool
+) -> None:
+    assert takes_preferred_many(*kernel(tmp_path, release)) == takes
+
+
+@pytest.mark.parametrize("missing", ["sys/devices/system/node", "proc/sys/kernel/osrelease"])
+def test_no_policy_is_known_to_a_kernel_without_numa_or_of_an_unknown_release(tmp_path: Path, missing: str) -> None:
+    there = kernel(tmp_path, "6.1.0")
+    (tmp_path / missing).rename(tmp_path / "elsewhere")
+    assert not takes_preferred_many(*there)
+
+
+@pytest.mark.skipif(not takes_preferred_many(Path("/sys"), PROC), reason="this kernel knows no such policy")
+def test_what_is_known_is_taken() -> None:
+    with process(5) as pid:
+        assert policy_of(PROC, pid) == "prefer"
 
 
 def test_of_a_process_that_has_ended_nothing_is_known() -> None:

@@ -10,10 +10,14 @@ import pytest
 
 from enforcer.cli import doctor
 from enforcer.cli.status import _why
+from enforcer.hook.agent import Agent
+from enforcer.hook.facts.nominations import Nominations
 from enforcer.hook.hardware.node import read_node
 from enforcer.settings.config import Config, ConfigError
+from lab.standins.cri.cgroups import Cgroups
 from lab.standins.machines import MACHINES, write_sysfs
 from lab.standins.patience import until
+from tests.enforcer.hook.world import container, member
 from tests.enforcer.running import Enforcer, cpus
 
 GPUS = "power9-six-gpus"
@@ -120,6 +124,9 @@ def test_cpus_that_the_cgroup_of_all_pods_lacks_are_named_until_they_are_reserve
     says = f"{folder} gives pods CPUs 0-7,12-99 alone: no member can have the others; name them by --reserved-cpus: "
     assert read_node(withheld).doubts[1:] == (f"{says}100-175",)
     assert f"in doubt: {says}100-175" in [entry.text for entry in doctor._numa(withheld)]
+    assert str(read_node(withheld).machine.cpus) == "0-7,12-99", (
+        "a container with others would not start, or have fewer"
+    )
     assert len(read_node(replace(withheld, reserved_cpus="100-175")).doubts) == 1
     (folder.parent / file).write_text("0-15\n")
     assert len(read_node(withheld).doubts) == 1, "the cgroups are of another machine than is described"
@@ -131,3 +138,33 @@ def test_doctor_has_no_doubts_about_a_sound_machine(tmp_path: Path, name: str) -
     sound = Config(sysfs=str(tmp_path / "sys"))
     assert not any("in doubt" in entry.text for entry in doctor._numa(sound))
     assert json.loads(sound.to_json())["memory_tiers"] == ""
+
+
+def test_a_member_with_a_device_whose_numa_node_can_not_be_read_is_placed_all_the_same(tmp_path: Path) -> None:
+    """As where the device is just being taken out."""
+    node = read_node(config(tmp_path))
+    (tmp_path / "sys/devices/gone/numa_node").mkdir(parents=True)
+    (tmp_path / "sys/dev/char").mkdir(parents=True)
+    (tmp_path / "sys/dev/char/10:200").symlink_to("../../devices/gone")
+    made = container("a")
+    made.linux.devices.add(path="/dev/gone", type="c", major=10, minor=200)
+    adjust, _ = Agent(node, Nominations()).create_container(member("a"), made)
+    assert adjust is not None
+    assert adjust.linux.resources.cpu.cpus
+
+
+def test_memory_that_the_cgroup_of_all_pods_lacks_is_nobodys(tmp_path: Path) -> None:
+    """As version 1 leaves out memory that came later."""
+    played = Cgroups(tmp_path, "0-175", "0,8,250-255")
+    (played.root / "kubepods").mkdir()
+    (played.root / "kubepods/cpuset.mems.effective").write_text("0,250-255\n")
+    machine = read_node(config(tmp_path, procfs=str(played.procfs))).machine
+    assert (str(machine.mems), str(machine.all_mems)) == ("0", "0,8,250-255")
+
+
+def test_memory_policies_are_asked_for_where_the_kernel_knows_them(tmp_path: Path) -> None:
+    played = Cgroups(tmp_path, "0-175", "0,8")
+    (played.procfs / "sys/kernel").mkdir(parents=True)
+    for release, known in (("5.10.0", False), ("6.1.0", True)):
+        (played.procfs / "sys/kernel/osrelease").write_text(f"{release}\n")
+        assert read_node(config(tmp_path, procfs=str(played.procfs))).memory_policies == known
