@@ -26,7 +26,7 @@ before the write returns, and a runtime creates and stops no container meanwhile
 MOST_FOLLOWING = 16 << 30
 """Likewise where the pod says that its pages may follow its CPUs; of all who move in one step together."""
 
-MemoryOf: TypeAlias = Callable[[str], Mapping[int, int]]
+PagesOf: TypeAlias = Callable[[str], Mapping[int, int]]
 """By a container's id: bytes that it has on each NUMA node, nothing where that is not known."""
 
 
@@ -61,7 +61,7 @@ class Moved:
 
 
 def moved(
-    machine: Machine, occupancy: Occupancy, movers: Sequence[Mover], memory: MemoryOf = lambda _container: {}
+    machine: Machine, occupancy: Occupancy, movers: Sequence[Mover], memory: PagesOf = lambda _container: {}
 ) -> Moved | Reason:
     """All of them at once, so that two may change places; or why that does not hold, and then none moves. Nobody loses
     CPUs of its own: its namespace may not have as many any more, and what runs keeps them.
@@ -93,7 +93,7 @@ def better(
     occupancy: Occupancy,
     requests: Sequence[Request],
     kin: Kin,
-    memory: MemoryOf,
+    memory: PagesOf,
 ) -> Moved | None:
     """A running member as it would be placed if it came now, where that is better: it has no home, or none of the CPUs
     of its own that it asked for, or is on more NUMA nodes than it would be. None where it is not, or would take CPUs of
@@ -123,7 +123,7 @@ def better(
     return Moved(now, tuple(decisions)) if becomes < was else None
 
 
-def beside_its_pages(request: Request, decision: Decision, memory: MemoryOf) -> Decision:
+def beside_its_pages(request: Request, decision: Decision, memory: PagesOf) -> Decision:
     """A decision on a container, left open where it would have the kernel move more than a little of what that has by
     now.
     """
@@ -175,13 +175,13 @@ def _loses_its_own(before: Allocation, decision: Decision) -> bool:
     return bool(before.exclusive) and not decision.exclusive
 
 
-def _elsewhere(request: Request, decision: Decision, memory: MemoryOf) -> int:
+def _elsewhere(request: Request, decision: Decision, memory: PagesOf) -> int:
     """Bytes of the container that are on none of the NUMA nodes which it would be bound to."""
     there = memory(request.container)
     return sum(amount for numa_node, amount in there.items() if numa_node not in decision.mems)
 
 
-def _following(request: Request, decision: Decision, memory: MemoryOf) -> int:
+def _following(request: Request, decision: Decision, memory: PagesOf) -> int:
     """Bytes that the kernel would move along with a mover's CPUs."""
     follows = request.opt_in.move is Move.CPUS_AND_MEMORY and bool(decision.mems)
     return _elsewhere(request, decision, memory) if follows else 0
