@@ -94,7 +94,8 @@ class LiveWindows:
     def window(self, now: float) -> Window:
         reading = self._watch.read(now)
         self._refresh(again=True)
-        attribution = attribute(reading.delta.counters, self._residents, self._listening, self._services)
+        counters = reading.delta.counters
+        attribution = attribute(counters, self._residents, self._listening, self._services, reading.scale)
         recognised = tuple(_named(service) for service in attribution.services if service not in self._services)
         self._services = self._services.after(attribution.services)
         edges = list(attribution.edges)

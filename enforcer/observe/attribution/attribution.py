@@ -45,8 +45,11 @@ def attribute(
     residents: ContainerIndex,
     listening: Listening = UNKNOWN,
     services: Services = NONE,
+    scale: float = 1.0,
 ) -> Attribution:
-    """Edges of one reading's differences, and what is left over. services: those recognised before."""
+    """Edges of one reading's differences, and what is left over. services: those recognised before. scale: what was
+    counted has been multiplied by it, to stand for the time that the probes were off, too.
+    """
     tally, loopback = EdgeTally(), Loopback()
     known: list[tuple[FlowKey, Volume, LocalContainer]] = []
     for key, volume in counters.items():
@@ -58,7 +61,7 @@ def attribute(
         elif key.server or not residents.by_address(key.peer):
             # A host's client of a local pod is left out like any other client: the pod's end counts it.
             tally.leave(kind(key), Unattributed.NO_CONTAINER, volume)
-    peers, translations = PeerLookup(residents, known), translated(known, residents)
+    peers, translations = PeerLookup(residents, known), translated(known, residents, scale)
     requested: set[Target] = set()
     for flow, volume, container in known:
         if flow.peer in UNSPECIFIED:

@@ -22,7 +22,7 @@ LEAST_SHARE = 0.05
 """Of what a client exchanges with a Service that a server must stand for, to say that it stands behind it."""
 
 LEAST_MESSAGES = 8
-"""Fewer are the same by chance."""
+"""Counted by the probes; fewer are the same by chance."""
 
 READINGS = 360
 """Readings for which a Service is remembered: an hour at one every ten seconds."""
@@ -65,14 +65,16 @@ def target(flow: FlowKey) -> Target:
     return Target(flow.peer, flow.port, flow.protocol)
 
 
-def translated(known: Known, residents: ContainerIndex) -> set[Target]:
-    """The addresses that one reading shows to be Services'."""
+def translated(known: Known, residents: ContainerIndex, scale: float = 1.0) -> set[Target]:
+    """The addresses that one reading shows to be Services'. scale: as of `attribute`."""
     requested: dict[str, dict[Target, Volume]] = defaultdict(lambda: defaultdict(Volume))
     for flow, volume, container in known:
         if not flow.server and not container.host_network:
             requested[container.pod_uid][target(flow)] += volume
     services: set[Target] = set()
     for client, protocol, volume in _unasked(known, residents, requested):
+        if round((volume.tx_messages + volume.rx_messages) / scale) < LEAST_MESSAGES:
+            continue
         fitting = [
             service
             for service, sent in requested[client].items()
@@ -108,8 +110,6 @@ def _unasked(
 
 def _fits(served: Volume, requested: Volume) -> bool:
     """Whether a server's part in what a client exchanges with one address may be `served`."""
-    if served.tx_messages + served.rx_messages < LEAST_MESSAGES:
-        return False
     ways = [(served.rx_bytes, requested.tx_bytes), (served.tx_bytes, requested.rx_bytes)]
     shares = [here / there if there else float("inf") for here, there in ways if here or there]
     least, most = min(shares), max(shares)

@@ -91,3 +91,12 @@ def test_a_few_messages_recognise_nothing():
     little = Volume(100, 2, 10, 2)
     result = attribute(served(DB, WEB_IP, 5432, little) | asked(WEB, SERVICE, 80, Volume(10, 2, 100, 2)), RESIDENTS)
     assert not result.services
+
+
+@pytest.mark.parametrize(("messages", "recognised"), [(3, False), (4, True)], ids=["too few", "enough"])
+@pytest.mark.parametrize("scale", [1.0, 1.3, 10.0, 9.7])
+def test_messages_are_as_many_as_the_probes_have_counted_however_seldom_they_are_on(scale, messages, recognised):
+    """Not as many as a share of the time stands for. As many came as went."""
+    answered, requested = (Volume(*sizes).scaled(scale) for sizes in ((100, messages, 10, messages), (10, 1, 100, 1)))
+    counted = served(DB, WEB_IP, 5432, answered) | asked(WEB, SERVICE, 80, requested)
+    assert bool(attribute(counted, RESIDENTS, scale=scale).services) is recognised
