@@ -209,7 +209,8 @@ class TrafficLoop(Threaded):
         self._learn(window, live.collector)
 
     def _opened(self) -> LiveWindows:
-        live = self._open(DutyCycle(float(self._config.observe)), time.monotonic)
+        duty = DutyCycle.within(self._config.window_s, float(self._config.observe))
+        live = self._open(duty, time.monotonic)
         self._show(live)
         self._changed = True
         return live

@@ -34,6 +34,11 @@ class DutyCycle:
         if not self.period_s > 0:
             raise ValueError(f"duty cycle: period {self.period_s} is not positive")
 
+    @classmethod
+    def within(cls, window_s: float, share: float = DEFAULT_SHARE) -> "DutyCycle":
+        """One of whose periods ends in each window, so that none goes by unseen."""
+        return cls(share, min(DEFAULT_PERIOD_S, window_s))
+
     def phase(self, elapsed: float) -> Phase:
         """The phase at `elapsed` seconds after the start."""
         if self.share == 1:

@@ -1,11 +1,14 @@
 """What a node's traffic costs on the wire."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from queue import Queue
 from uuid import UUID
 
+import pytest
+
+from enforcer.observe.collectors.duty import DutyCycle
 from enforcer.observer.moves.candidates import REST
 from enforcer.observer.traffic_loop import MOST_FLOWS, TrafficLoop
 from enforcer.settings.config import Config
@@ -97,6 +100,22 @@ def test_learning_goes_on_after_a_fault_and_opens_the_kernel_anew() -> None:
     assert {row.pod for row in learned.get(timeout=PATIENCE_S).rows} >= {uid(1), uid(2)}
     watching.stop(PATIENCE_S)
     assert (kernel.opened, kernel.closed) == (2, 2)
+
+
+@pytest.mark.parametrize("window_s", [1.0, 2.5, 9.0, 10.0, 15.0, 600.0])
+def test_of_each_window_the_probes_see_their_share_however_short_it_is(window_s: float) -> None:
+    duties = list[DutyCycle]()
+
+    def opened(duty: DutyCycle, _clock: Callable[[], float]) -> Kernel:
+        duties.append(duty)
+        return Kernel()
+
+    watching = TrafficLoop(Config(window_s=window_s, observe="0.1"), ONE_NODE, NOWHERE, threads(), opened)
+    watching._opened()
+    ends = [number * window_s for number in range(60)]
+    seen = [duties[0].on_until(end) - duties[0].on_until(begin) for begin, end in pairwise(ends)]
+    assert min(seen) > 0.1 * min(window_s, 10.0) / 2
+    assert sum(seen) == pytest.approx(0.1 * ends[-1], rel=0.1)
 
 
 def test_what_the_extender_counts_is_planned_for_before_the_next_window() -> None:
