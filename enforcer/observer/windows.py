@@ -13,7 +13,7 @@ from enforcer.observe.attribution.attribution import attribute
 from enforcer.observe.attribution.containers import Address, ContainerIndex, LocalContainer
 from enforcer.observe.attribution.edges import Attribution, Edge, Local
 from enforcer.observe.attribution.listening import UNKNOWN, Listening, ListeningPoll
-from enforcer.observe.attribution.processes import HOST, find_container, is_of
+from enforcer.observe.attribution.processes import HOST, TakenOver, find_container
 from enforcer.observe.attribution.services import NONE, Services, Target
 from enforcer.observe.attribution.unseen import unseen
 from enforcer.observe.bpf.counters import address as counted_address
@@ -191,18 +191,19 @@ def _resident(container: local.LocalContainer, mounts: CgroupMounts) -> LocalCon
     """None where nothing of it can be read; by its pod's addresses alone where its process is not its own."""
     try:
         ips = tuple(map(ip_address, container.ips))
-        if not is_of(container.pid, container.cgroups_path):
+        try:
+            return find_container(
+                container.id,
+                container.pod,
+                container.pid,
+                cgroups_path=container.cgroups_path,
+                addresses=ips or addresses.of_process(container.pid),
+                host_network=container.host_network if container.HasField("host_network") else None,
+                mounts=mounts,
+            )
+        except TakenOver:
             known = LocalContainer(container.id, container.pod, frozenset(), ips, container.host_network)
             return known if ips else None
-        ips = ips or addresses.of_process(container.pid)
-        return find_container(
-            container.id,
-            container.pod,
-            container.pid,
-            addresses=ips,
-            host_network=container.host_network if container.HasField("host_network") else None,
-            mounts=mounts,
-        )
     except (ProcessLookupError, ValueError, OSError) as error:
         log.debug("a container can't be read", container=container.id[:12], error=error)
         return None

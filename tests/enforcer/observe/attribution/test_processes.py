@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from enforcer.machine.mounts import CgroupMounts
-from enforcer.observe.attribution.processes import find_container, is_of
+from enforcer.observe.attribution.processes import TakenOver, cgroups_of, find_container, is_of
 
 
 @pytest.fixture
@@ -86,10 +87,41 @@ def test_a_process_is_a_containers_by_the_pods_cgroup_that_the_runtime_names(
     proc: Path, cgroups_path: str, above: str, below: str, *, of_it: bool
 ) -> None:
     (proc / "7/cgroup").write_text(f"3:cpuset:/\n0::{above}/kubepods/pod1/c1{below}\n")
-    assert is_of(7, cgroups_path, proc) is of_it
+    assert is_of(cgroups_of(7, proc), cgroups_path) is of_it
 
 
 def test_a_scope_of_the_systemd_driver_and_cgroup_v1_count_likewise(proc: Path) -> None:
     path = "/kubepods.slice/kubepods-pod1.slice/cri-containerd-c1.scope"
     (proc / "7/cgroup").write_text(f"3:cpuset:{path}\n0::/system.slice/containerd.service\n")
-    assert is_of(7, "kubepods-pod1.slice:cri-containerd:c1", proc)
+    assert is_of(cgroups_of(7, proc), "kubepods-pod1.slice:cri-containerd:c1")
+
+
+def test_a_process_that_takes_over_the_id_while_it_is_looked_at_is_not_taken_for_the_containers(proc: Path) -> None:
+    namespace, root, told = proc / "8/ns/net", proc / "cgroup", proc / "8/cgroup"
+    inode = namespace.stat().st_ino
+    for folder in ("pod1/c1", "pod2/c2"):
+        (root / folder).mkdir(parents=True)
+    told.unlink()
+    os.mkfifo(told)
+
+    def taken_over() -> None:
+        """As soon as somebody looks at the cgroups."""
+        with told.open("w") as looking:
+            namespace.rename(proc / "before")
+            namespace.touch()
+            told.unlink()
+            told.write_text("0::/pod2/c2\n")
+            looking.write("0::/pod1/c1\n")
+
+    process = threading.Thread(target=taken_over)
+    process.start()
+    found = find_container("c1", "pod1", 8, cgroups_path="/pod1/c1", mounts=CgroupMounts(root, {}), proc=proc)
+    process.join()
+    assert found.cgroup_ids == {(root / "pod1/c1").stat().st_ino}
+    assert found.namespace == inode
+
+
+def test_of_another_pods_process_nothing_is_taken(proc: Path) -> None:
+    (proc / "7/cgroup").write_text("0::/pod2/c2\n")
+    with pytest.raises(TakenOver):
+        find_container("c1", "pod1", 7, cgroups_path="/pod1/c1", mounts=CgroupMounts(None, {}), proc=proc)
