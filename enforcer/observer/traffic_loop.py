@@ -120,6 +120,7 @@ class TrafficLoop(Threaded):
         self._between: Weights = {}
         self._kin_table: local.KinTable | None = None
         self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)
+        self._began = time.monotonic()
         self._deltas = Deltas()
         self._rested = Rested()
         self._machine = machine
@@ -273,7 +274,7 @@ class TrafficLoop(Threaded):
         talk = tenancy.within(graph.weights(), workloads)
         between = tenancy.within(graph.rolled_up(workloads).weights())
         kin = kinship.learned(talk, between, self._workload_index)
-        self._kin_table = learned.kin_table(kin)
+        self._kin_table = learned.kin_table(kin, self.view.session, (now - self._began) / self._tally.half_life)
         self._outlets.kin(self._kin_table)
         self._plan(talk, between, kin)
         self._send(window, collector)

@@ -223,7 +223,7 @@ class LocalContainer(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., pod: _Optional[str] = ..., pod_name: _Optional[str] = ..., namespace: _Optional[str] = ..., pid: _Optional[int] = ..., cgroups_path: _Optional[str] = ..., host_network: _Optional[bool] = ..., ips: _Optional[_Iterable[str]] = ..., opted_in: _Optional[bool] = ..., group: _Optional[str] = ..., workload: _Optional[str] = ..., move: _Optional[str] = ..., memory: _Optional[int] = ..., hugepages: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class KinTable(_message.Message):
-    __slots__ = ("rows", "generation")
+    __slots__ = ("rows", "generation", "session", "half_lives")
     class Row(_message.Message):
         __slots__ = ("pod", "kin", "elsewhere")
         POD_FIELD_NUMBER: _ClassVar[int]
@@ -235,9 +235,13 @@ class KinTable(_message.Message):
         def __init__(self, pod: _Optional[str] = ..., kin: _Optional[_Iterable[_Union[_report_pb2.KinWeight, _Mapping]]] = ..., elsewhere: _Optional[float] = ...) -> None: ...
     ROWS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    HALF_LIVES_FIELD_NUMBER: _ClassVar[int]
     rows: _containers.RepeatedCompositeFieldContainer[KinTable.Row]
     generation: int
-    def __init__(self, rows: _Optional[_Iterable[_Union[KinTable.Row, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
+    session: str
+    half_lives: float
+    def __init__(self, rows: _Optional[_Iterable[_Union[KinTable.Row, _Mapping]]] = ..., generation: _Optional[int] = ..., session: _Optional[str] = ..., half_lives: _Optional[float] = ...) -> None: ...
 
 class Plan(_message.Message):
     __slots__ = ("workloads", "generation")

@@ -18,6 +18,8 @@ from numakin.placement.plan.plan import Plan, PlannedSlots
 from numakin.placement.plan.planner import AT_ONCE, make_plan
 from numakin.placement.plan.problem import Workload
 from numakin.placement.state.occupancy import Occupancy, Reservation
+from numakin.placement.traffic.affinity import neighbours
+from numakin.placement.traffic.graph import Flow, Graph, TrafficTally
 from numakin.wire import local_pb2 as local
 from tests import machines
 from tests.numakin.placement.asking import asks, demand, nodes
@@ -41,6 +43,10 @@ def kin(
     return learned.kin(KUNPENG, occupancy or Occupancy(), asks("new", 2, group="", workload=workload), nominated)
 
 
+def rows(graph: Graph) -> dict[str, dict[str, float]]:
+    return neighbours(graph.weights())
+
+
 class TestWeights:
     def test_a_table_of_all_with_all_is_one_that_the_hook_takes_with_the_heaviest_weights(self) -> None:
         """350 pods on a node, each of which talks with each."""
@@ -53,6 +59,34 @@ class TestWeights:
         assert kin(told({"new": {"a": 1.0}, "web": {"b": 2.0}})).weights == {"a": 1.0}
         assert kin(told({"web": {"b": 2.0}})).weights == {"b": 2.0}
         assert kin(told({"db": {"b": 2.0}})) == Kin()
+
+    @pytest.mark.parametrize("ends", [(8,), (8, 9), (4, 20)], ids=["once", "twice in a row", "twice"])
+    def test_what_an_observer_knew_that_was_started_anew_is_known_as_if_it_had_gone_on(
+        self, ends: tuple[int, ...]
+    ) -> None:
+        """And not what the new one has seen in its first window alone. Of 24 windows, six a half-life."""
+        learned, whole, since, own = Learned(), TrafficTally(6.0), 0, TrafficTally(6.0)
+        for window in range(1, 25):
+            seen = [Flow("cart", "db", "tcp", 1_000, 10)] if window % 3 else []
+            seen += [Flow("cart", "web", "tcp", 700 * window, window)] if window < 9 else []
+            for tally in (whole, own):
+                tally.add(seen, window)
+            learned.weighed(kin_table(rows(own.graph(window)), str(since), (window - since) / 6.0))
+            assert learned.traffic_of("cart") == pytest.approx(rows(whole.graph(window)).get("cart", {}))
+            if window in ends:
+                since, own = window, TrafficTally(6.0)
+
+    def test_what_an_earlier_observer_knew_is_forgotten_in_time_and_with_the_pod(self) -> None:
+        learned = Learned()
+        learned.weighed(kin_table({"cart": {"db": 8.0, "web": 8.0}, "db": {"cart": 8.0}}, "first", 5.0))
+        learned.weighed(kin_table({"cart": {"web": 1.0}}, "second", 1.0))
+        assert learned.traffic_of("cart") == {"db": 4.0, "web": 5.0}
+        learned.forget("db")
+        learned.weighed(kin_table({"cart": {"web": 1.0}}, "second", 3.0))
+        assert learned.traffic_of("cart") == {"web": 2.0}
+        assert learned.traffic_of("db") == {}
+        learned.weighed(kin_table({"cart": {"web": 1.0}}, "second", 11.0))
+        assert learned.traffic_of("cart") == {"web": 1.0}
 
     def test_a_nominations_kin_goes_before_what_was_learned(self) -> None:
         learned = told({"new": {"a": 1.0}})
