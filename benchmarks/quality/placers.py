@@ -16,7 +16,7 @@ from benchmarks.quality.arrivals import Event, replicas_by_round
 from benchmarks.quality.scenario import Pair, Scenario, Service
 from enforcer.local.learned import Learned, kin_table, plan_to
 from enforcer.observer import kinship
-from enforcer.observer.kinship import PERIOD, WorkloadIndex
+from enforcer.observer.kinship import GONE_S, WorkloadIndex
 from enforcer.observer.planning_thread import PlanningInput, planned
 from numakin.placement.decide.asked.whole_pod import as_placed
 from numakin.placement.decide.decide import decide
@@ -134,7 +134,7 @@ class Planned(Decided):
 
     def __call__(self, view: View) -> tuple[Occupancy, bool]:
         if view.event.round != self._round:
-            for _ in range(2 * PERIOD):
+            for _ in range(int(GONE_S / self._workload_index.window_s)):
                 self._workload_index = seen(self._workload_index, self._ended)
             self._learn(view, EFFORT)
         elif self._joins == WINDOW:

@@ -24,13 +24,8 @@ MOST_PAST = 2048
 MOST_ANNOUNCED = 1024
 """Workloads of which the extender has sent how many there are; the oldest go first."""
 
-WINDOW_S = 10.0
-"""Seconds that a window counts for here: as long as one is unless configured otherwise."""
-
-PERIOD = int(PEAK_S / WINDOW_S)
-"""Windows for which the most replicas of a workload are expected again; one that is gone is forgotten after two such
-periods: it may have moved to another node.
-"""
+GONE_S = 2 * PEAK_S
+"""Seconds after which a workload that is gone is forgotten: it may have moved to another node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +33,8 @@ class WorkloadIndex:
     """Which pods are here and opted in, and which workload each belongs or belonged to.
 
     peaks: the replicas expected of each workload. demands: what its newest replica asked for. groups: the group that it
-    names, empty: none. announced: how many there can be of it, by the extender, and in which window that came. windows:
-    seen so far.
+    names, empty: none. announced: how many there can be of it, by the extender, and when that came. windows: seen so
+    far, of window_s seconds each, by which time is counted.
     """
 
     present: frozenset[str] = frozenset()
@@ -47,8 +42,14 @@ class WorkloadIndex:
     peaks: Mapping[str, Peak] = field(default_factory=dict)
     demands: Mapping[str, Demand] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
-    announced: Mapping[str, tuple[ExpectedPods, int]] = field(default_factory=dict)
+    announced: Mapping[str, tuple[ExpectedPods, float]] = field(default_factory=dict)
     windows: int = 0
+    window_s: float = 10.0
+
+    @property
+    def now(self) -> float:
+        """Seconds."""
+        return self.windows * self.window_s
 
     def after(self, containers: Iterable[local.LocalContainer]) -> WorkloadIndex:
         """With the containers of now; pods that are gone keep their workload for a while. A workload that pods counted
@@ -72,8 +73,8 @@ class WorkloadIndex:
         )
 
     def counted(self, replicas: Iterable[pb.ReplicaCount]) -> WorkloadIndex:
-        """With what the extender has sent, of workloads that are still to come here too; it counts for a period."""
-        news = {count.workload: (ExpectedPods(count.bound, count.unbound), self.windows) for count in replicas}
+        """With what the extender has sent, of workloads that are still to come here too; it counts for PEAK_S."""
+        news = {count.workload: (ExpectedPods(count.bound, count.unbound), self.now) for count in replicas}
         before = {name: entry for name, entry in self.announced.items() if name not in news}
         return replace(self, announced=dict([*before.items(), *news.items()][-MOST_ANNOUNCED:]))
 
@@ -107,11 +108,11 @@ def _kept(names: Container[str], before: Mapping[str, _Value], now: Mapping[str,
 
 def _counted(index: WorkloadIndex) -> WorkloadIndex:
     """With the replicas that are present now, without the workloads that are gone for long."""
-    counts, now = Counter(index.workloads[pod] for pod in index.present), index.windows * WINDOW_S
+    counts, now = Counter(index.workloads[pod] for pod in index.present), index.now
     names = dict.fromkeys((*index.peaks, *counts))
     peaks = {name: index.peaks.get(name, Peak()).after(counts[name], now) for name in names}
-    kept = {name: peak for name, peak in peaks.items() if counts[name] or now - peak.since < 2 * PEAK_S}
-    announced = {name: (limits, at) for name, (limits, at) in index.announced.items() if index.windows - at < PERIOD}
+    kept = {name: peak for name, peak in peaks.items() if counts[name] or now - peak.since < GONE_S}
+    announced = {name: (limits, at) for name, (limits, at) in index.announced.items() if now - at < PEAK_S}
     return replace(index, peaks=kept, announced=announced)
 
 

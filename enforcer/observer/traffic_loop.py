@@ -116,7 +116,7 @@ class TrafficLoop(Threaded):
         self._containers: Mapping[str, local.LocalContainer] = {}
         self._changed = True
         self._counts: dict[str, pb.ReplicaCount] = {}
-        self._workload_index = kinship.WorkloadIndex()
+        self._workload_index = kinship.WorkloadIndex(window_s=config.window_s)
         self._between: Weights = {}
         self._kin_table: local.KinTable | None = None
         self._tally = TrafficTally(half_life=HALF_LIVES * config.window_s)

@@ -8,11 +8,15 @@ from enforcer.observer import kinship
 from enforcer.observer.kinship import WorkloadIndex
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.plan.expected import PEAK_S
 from numakin.placement.plan.problem import Workload
 from numakin.placement.state.occupancy import Occupancy, Reservation
 from numakin.placement.traffic.graph import Flow, Graph, TrafficTally
 from numakin.wire import local_pb2 as local
 from numakin.wire import report_pb2 as pb
+
+PERIOD = int(PEAK_S / WorkloadIndex().window_s)
+"""Windows of ten minutes."""
 
 
 def here(*pods: tuple[str, str]) -> list[local.LocalContainer]:
@@ -145,17 +149,31 @@ class TestExpected:
         workload_index = WorkloadIndex().after(here(*pods)).over_a_window(occupancy.with_reservation(other))
         assert workload_index.with_silent(TALK) == TALK
 
-    @pytest.mark.parametrize("age", [0, 1, kinship.PERIOD - 1])
+    @pytest.mark.parametrize("age", [0, 1, PERIOD - 1])
     def test_who_is_gone_is_expected_for_a_period_at_least_and_two_at_most(self, age: int) -> None:
         workload_index = (
             WorkloadIndex(windows=age).after(here(*PODS)).over_a_window(seated(*PODS)).after(here(*PODS[:1]))
         )
         both = [Workload("ns/Deployment/a", ONE, 2), Workload("ns/Deployment/b", ONE, 1)]
-        for window in range(2 * kinship.PERIOD):
-            assert window >= kinship.PERIOD or workload_index.expected(TALK) == both
+        for window in range(2 * PERIOD):
+            assert window >= PERIOD or workload_index.expected(TALK) == both
             workload_index = workload_index.over_a_window(seated(*PODS[:1]))
         assert workload_index.expected(TALK) == [Workload("ns/Deployment/a", ONE, 1)]
         assert set(workload_index.demands) == {"ns/Deployment/a"}
+
+    @pytest.mark.parametrize("window_s", [1.0, 60.0])
+    def test_a_period_is_ten_minutes_however_long_windows_are(self, window_s: float) -> None:
+        """As for the extender, and for the rolling update that it is meant for."""
+        pods = [*PODS, ("a3", "ns/Deployment/a")]
+        workload_index = WorkloadIndex(window_s=window_s).after(here(*pods)).over_a_window(seated(*pods))
+        workload_index = workload_index.after(here(*PODS[:1])).counted([count("ns/Deployment/b", 5)])
+        minutes = []
+        for _ in range(20):
+            minutes.append([workload.replicas for workload in workload_index.expected(TALK)])
+            for _ in range(int(60 / window_s)):
+                workload_index = workload_index.over_a_window(seated(*PODS[:1]))
+        assert minutes[:10] == [[3, 5]] * 10
+        assert minutes[11:] == [[1, 1]] * 9
 
     def test_no_fewer_than_are_bound_here_and_no_more_than_there_can_be(self) -> None:
         workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
@@ -174,7 +192,7 @@ class TestExpected:
     def test_what_was_announced_counts_for_a_period(self) -> None:
         workload_index = WorkloadIndex().after(here(*PODS)).over_a_window(seated(*PODS))
         workload_index = workload_index.counted([count("ns/Deployment/b", 5)])
-        for _ in range(kinship.PERIOD):
+        for _ in range(PERIOD):
             assert {entry.name: entry.replicas for entry in workload_index.expected(TALK)}["ns/Deployment/b"] == 5
             workload_index = workload_index.over_a_window(seated(*PODS))
         assert {entry.name: entry.replicas for entry in workload_index.expected(TALK)}["ns/Deployment/b"] == 1
