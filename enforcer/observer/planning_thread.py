@@ -134,28 +134,37 @@ class PlanningThread(Threaded):
             self._changed.notify()
 
     def _round(self) -> object:
-        situation = self._next()
-        if situation is None:
+        waiting = self._next()
+        if waiting is None:
             return IDLE
-        plan = self._planned(situation)
+        situation, machine = waiting
+        plan = self._planned(situation, machine)
+        if plan is None:
+            return None
         self.locality = Locality(local_share(situation.occupancy, situation.talk), plan.locality)
         self._send(plan)
         if situation.moves:
             self._then(situation)
         return None
 
-    def _next(self) -> PlanningInput | None:
+    def _next(self) -> tuple[PlanningInput, Machine] | None:
+        """What waits, and the machine that it is of."""
         stopping = self._thread.stopping
         with self._changed:
             self._changed.wait_for(lambda: self._waiting is not None or stopping.is_set(), IDLE_S)
             situation, self._waiting = self._waiting, None
-            return None if stopping.is_set() else situation
+            return None if stopping.is_set() or situation is None else (situation, self._machine)
 
-    def _planned(self, situation: PlanningInput) -> Plan:
+    def _planned(self, situation: PlanningInput, machine: Machine) -> Plan | None:
+        """None where the machine has changed meanwhile: the plan is of one that is no more."""
         began = time.monotonic()
         thorough = began >= self._rests_until
-        self._plan = planned(self._machine, situation, self._plan, EFFORT if thorough else AT_ONCE)
+        plan = planned(machine, situation, self._plan, EFFORT if thorough else AT_ONCE)
         if thorough:
             now = time.monotonic()
             self._rests_until = now + REST * (now - began)
-        return self._plan
+        with self._changed:
+            if machine is not self._machine:
+                return None
+            self._plan = plan
+        return plan

@@ -10,7 +10,7 @@ from math import isnan
 from queue import Queue
 
 from enforcer.observer.planning_thread import Locality, PlanningInput, PlanningThread, local_share
-from lab.standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S, until
 from numakin.placement.plan.plan import Plan
 from numakin.placement.plan.problem import Workload
 from numakin.placement.state.occupancy import Occupancy, Reservation
@@ -50,6 +50,31 @@ def test_each_plan_is_told_also_when_the_thorough_one_has_to_rest() -> None:
     assert set(first.slots) == {"cart", "db"}
     assert set(second.slots) == {"cart", "db", "web"}
     assert {name: second.slots[name] for name in first.slots} == first.slots
+
+
+class Changing(list[Workload]):
+    """While it is looked at, the machine becomes another one."""
+
+    def __init__(self, names: str, change: Callable[[], None]) -> None:
+        super().__init__(Workload(name, demand(2), 2) for name in names)
+        self._change = change
+
+    def __iter__(self) -> Iterator[Workload]:
+        change, self._change = self._change, lambda: None
+        change()
+        return super().__iter__()
+
+
+def test_no_plan_is_told_that_is_of_a_machine_of_before() -> None:
+    """Its slots may be on NUMA nodes that are gone."""
+    plans: Queue[Plan] = Queue()
+    planner = made(plans.put)
+    before = PlanningInput(Occupancy(), Changing("ab", lambda: planner.on(machines.SMALL)), {("a", "b"): 1.0})
+    planner.consider(before)
+    with running(planner):
+        until(lambda: planner._waiting is None and planner._latest is None, "the machine has changed")
+        planner.consider(situation("cart", "db"))
+        assert set(plans.get(timeout=PATIENCE_S).slots) == {"cart", "db"}
 
 
 def test_what_was_told_meanwhile_is_planned_for_once_and_as_it_is_latest() -> None:
