@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -49,6 +49,8 @@ class MadeMoves:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._window = 0
+        self.members_moved = 0
+        """By the steps that were made since the window before."""
         self._offered: dict[Ways, _Watched] = {}
         self._made: list[_Watched] = []
         self._back: list[_Watched] = []
@@ -57,12 +59,7 @@ class MadeMoves:
     @property
     def lately(self) -> Iterable[str]:
         """Reservations whose moves are not proven yet."""
-        return chain.from_iterable((way.reservation for way in made.step) for made in self._made)
-
-    @property
-    def members_moved(self) -> int:
-        """By the steps that were made since the window before."""
-        return sum(len(made.step) for made in self._made if made.window == self._window)
+        return _members(self._made)
 
     @property
     def left_lately(self) -> int:
@@ -83,12 +80,14 @@ class MadeMoves:
         """What has been proven since; to be asked once a window, before `offered`."""
         self._window += 1
         now = situation.occupancy
-        for ways, offered in [*self._offered.items()]:
-            there = _there(now, offered.step)
-            if there:
-                self._made.append(replace(offered, window=self._window))
-            if there or self._window - offered.window >= SEEN_WITHIN:
-                del self._offered[ways]
+        arrived = [offered for offered in self._offered.values() if _there(now, offered.step)]
+        self.members_moved = len({*_members(arrived)})
+        self._made += [replace(made, window=self._window) for made in _newest(arrived)]
+        self._offered = {
+            ways: offered
+            for ways, offered in self._offered.items()
+            if self._window - offered.window < SEEN_WITHIN and not _there(now, offered.step)
+        }
         due = [made for made in self._made if self._window - made.window >= REST or not _there(now, made.step)]
         self._made = [made for made in self._made if made not in due]
         return [self._proven(made, situation) for made in due]
@@ -122,6 +121,20 @@ class MadeMoves:
         if proof.known and not proof.helped and not made.is_back:
             self._back.append(made)
         return Proven(made.step, proof)
+
+
+def _members(steps: Iterable[_Watched]) -> Iterator[str]:
+    return chain.from_iterable((way.reservation for way in watched.step) for watched in steps)
+
+
+def _newest(steps: Iterable[_Watched]) -> Iterator[_Watched]:
+    """Of those with a member in common the last one, which took the others' place in the hook."""
+    members = set[str]()
+    for watched in sorted(steps, key=lambda watched: -watched.window):
+        keys = {way.reservation for way in watched.step}
+        if members.isdisjoint(keys):
+            members |= keys
+            yield watched
 
 
 def _there(occupancy: Occupancy, step: Step) -> bool:
