@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-NO_TERMINAL_COLUMNS = 240
-"""Where no terminal says how wide it is: names are not broken, for grep."""
+NO_TERMINAL_COLUMNS = 1 << 20
+"""Where no terminal says how wide it is: programs read what is written, and no row is folded or cut short."""
 
 EVERY_S = 2.0
 """Seconds between two looks at what changes."""
@@ -43,11 +43,11 @@ class _LegibleConsole(Console):
         raise BrokenPipeError
 
 
-def console() -> Console:
-    """The terminal. Elsewhere there is no colour unless FORCE_COLOR asks for it, and lines are long. Text is shown as
-    it is: the cluster's names, as [fd00::5]:80, are no markup.
+def console(*, stderr: bool = False) -> Console:
+    """The terminal, at standard output or error. Elsewhere there is no colour unless FORCE_COLOR asks for it, and lines
+    are as long as what stands in them. Text is shown as it is: the cluster's names, as [fd00::5]:80, are no markup.
     """
-    made = _LegibleConsole(highlight=False, markup=False, emoji=False)
+    made = _LegibleConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not made.file.isatty() and "COLUMNS" not in os.environ:
         made.width = NO_TERMINAL_COLUMNS
     return made

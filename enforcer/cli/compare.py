@@ -22,6 +22,7 @@ from numakin.compare.running import Run, RunFailed, run
 from numakin.compare.workloads import WORKLOADS, BadFigures, Workload, of_commands
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.errors import PlacementError
+from numakin.terminal import console
 
 INCONCLUSIVE, WRONG_USE, INTERRUPTED = 1, 2, 128 + SIGINT
 FAILURES = (RunFailed, BadFigures, OSError)
@@ -40,7 +41,7 @@ def compare(given: argparse.Namespace, program: str) -> int:
     except (ValueError, MachineError, PlacementError, OSError) as bad:
         print(f"{program}: {bad}", file=sys.stderr)
         return WRONG_USE
-    out = Console(stderr=given.json, highlight=False)
+    out = console(stderr=given.json)
     out.print(f"{workload.name}: {given.rounds} rounds of {len(ways)} runs, {given.seconds} s each", soft_wrap=True)
     for way in ways:
         out.print(f"  {way.name}: server on CPUs {way.server}, client on CPUs {way.client}", soft_wrap=True)

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
+from rich.console import Group
 from rich.table import Table
 
 from numakin.terminal import EVERY_S, console, follow, is_redrawn
@@ -130,12 +131,12 @@ class Tape:
         return get(self._address, "/api/v1/windows?since=0")
 
 
-def _table(answer: dict[str, Any], rows: int) -> Table:
+def _table(answer: dict[str, Any], rows: int) -> Group:
     left = f"{answer['unattributed_bytes']} bytes unattributed, {answer['lost_bytes']} lost"
     unseen = [f"{row['containers']} containers can't be told apart: {row['reason']}" for row in answer["unseen"]]
     title = f"traffic by {answer['collector']}: {answer['edges_in_all']} edges, {left}"
     passing = [f"{pod} passes on what it receives: who talks through it is not seen" for pod in answer["relays"]]
-    table = Table(title=title, caption="; ".join(unseen + passing) or None)
+    table = Table()
     for name in ("from", "to", "kind"):
         table.add_column(name)
     for name in ("bytes/s", "messages/s", "weight"):
@@ -143,4 +144,4 @@ def _table(answer: dict[str, Any], rows: int) -> Table:
     for edge in answer["edges"][: max(1, rows)]:
         rates = (f"{edge[key]:,.1f}" for key in ("bytes_per_s", "messages_per_s", "weight"))
         table.add_row(edge["source"], edge["target"], edge["kind"], *rates)
-    return table
+    return Group(title, table, *unseen, *passing)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +30,13 @@ class Traffic(BaseHTTPRequestHandler):
 
     status = 200
     source = "shop/Deployment/cart"
+    relays: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         rates = ("bytes_per_second", "messages_per_second", "bytes_per_s", "messages_per_s", "weight")
         edge = {"source": self.source, "target": "shop/Deployment/db", "kind": "tcp"} | dict.fromkeys(rates, 1.0)
         answer = {
-            "edges": [edge], "edges_known": 1, "edges_in_all": 1, "workloads": [], "relays": [], "unseen": [],
+            "edges": [edge], "edges_known": 1, "edges_in_all": 1, "workloads": [], "relays": self.relays, "unseen": [],
             "collector": "tc", "unattributed_bytes": 0, "lost_bytes": 0,
         }  # fmt: skip
         body = json.dumps(answer if self.status == 200 else {"error": "not now"}).encode()
@@ -119,6 +122,33 @@ def test_a_pipe_is_told_once_and_in_whole_lines_though_colours_are_asked_for(ans
     """As jobs of CI do for all their programs: it was drawn over for ever, and names were broken at 80 columns."""
     answer = ask("top", "-A", f"--extender=http://{answering.address}", FORCE_COLOR="1")
     assert (answer.code, REDRAWN in answer.out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("whose", "about"),
+    [
+        ("cluster", "relays, whose peers are hidden behind them: {}"),
+        ("node", "{} passes on what it receives: who talks through it is not seen"),
+    ],
+)
+def test_a_pipe_has_each_row_and_each_sentence_on_a_line_of_its_own(answering, whose, about):
+    """However long its names are: programs read what is written there."""
+    answering.handler.source = source = f"shop/Deployment/{'cart-' * 100}"
+    answering.handler.relays = [relay] = [f"shop/Deployment/{'proxy-' * 300}"]
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    told = subprocess.run(answering.command(whose), capture_output=True, text=True, env=environment, check=True)
+    lines = [line.rstrip() for line in told.stdout.splitlines()]
+    assert any(source in line and "shop/Deployment/db" in line for line in lines)
+    assert about.format(relay) in lines
+
+
+@pytest.mark.parametrize("whose", ["cluster", "node"])
+def test_a_terminal_of_another_encoding_costs_the_characters_that_it_lacks_alone(answering, whose):
+    """As the one that a name is cut short with."""
+    answering.handler.source = f"shop/Deployment/{'cart-' * 100}"
+    with terminal(answering.command(whose), PYTHONIOENCODING="latin-1") as seen:
+        assert "Traceback" not in seen.shows("shop/")
+        assert seen.interrupt() == INTERRUPTED[whose]
 
 
 def test_without_traffic_that_is_said_at_a_terminal_too(answering):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group, RenderableType
 
 from numakin.kubectl.errors import Unanswered
 from numakin.kubectl.output import FORMATS, bytes_of, show, some, table
@@ -64,7 +64,7 @@ def _nothing(namespace: str, known: int) -> str:
     return "no traffic between opted-in pods is known yet; kubectl numakin doctor says which nodes do not observe any"
 
 
-def _shown(graph: dict[str, Any], rows: int, namespace: str) -> Table | str:
+def _shown(graph: dict[str, Any], rows: int, namespace: str) -> RenderableType:
     if not graph["edges"]:
         return _nothing(namespace, graph["edges_known"])
     made = table("from", "to", "by", "bytes/s", "messages/s", "group", right=("bytes/s", "messages/s"))
@@ -82,9 +82,8 @@ def _shown(graph: dict[str, Any], rows: int, namespace: str) -> Table | str:
             shared,
         )
     known = f"{len(graph['edges'])} of namespace {namespace}" if namespace else f"{graph['edges_known']} known"
-    made.title = f"{len(shown)} pairs shown of {known}"
-    made.title_justify = "left"
+    parts: list[RenderableType] = [f"{len(shown)} pairs shown of {known}", made]
     relays = [name for name in graph["relays"] if name.startswith(f"{namespace}/" if namespace else "")]
     if relays:
-        made.caption = f"relays, whose peers are hidden behind them: {some(relays)}"
-    return made
+        parts.append(f"relays, whose peers are hidden behind them: {some(relays)}")
+    return Group(*parts)

@@ -10,8 +10,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from rich.console import Console
-
 from numakin.compare import presentation
 from numakin.compare.options import parse_arguments, parse_expression
 from numakin.compare.rounds import Round, result
@@ -26,6 +24,7 @@ from numakin.kubectl.reach import Extender, listed
 from numakin.kubectl.session import Session
 from numakin.placement.model.names import is_group
 from numakin.placement.optin.parsing import AUTO
+from numakin.terminal import console
 
 _NAMED = re.compile(r"(?:deploy|deployments?(?:\.apps)?)/([a-z0-9][a-z0-9.-]*)")
 
@@ -44,11 +43,11 @@ def run(given: argparse.Namespace, session: Session) -> int:
     objects = {deployment.name: deployment.check() for deployment in deployments}
     group = given.group or _group_name(templates.group_for(objects))
     plan = Plan(deployments, group, load, partial(placed, lambda: session.extender), given.rounds, given.seed)
-    log = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    log = partial(console(stderr=True).print, soft_wrap=True)
     for line in _intentions(plan, session.namespace):
-        log.print(line)
+        log(line)
     try:
-        rounds, cut_short = measure(plan, log.print)
+        rounds, cut_short = measure(plan, log)
     except BadFigures as bad:
         raise CommandError(str(bad)) from bad
     about = {"deployments": names, "namespace": session.namespace, "group": plan.group, "load": given.load}
