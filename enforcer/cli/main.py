@@ -17,14 +17,12 @@ from numakin.compare import options as comparing
 from numakin.process import lock, log, supervisor
 from numakin.process.files import worded
 from numakin.process.forked import Program
+from numakin.process.standard_output import cut_off, takes_any_text
 from numakin.process.supervisor import Child
 from numakin.process.version import VERSION
 
 LAUNCHED = "NRI_PLUGIN_SOCKET"
 """The environment variable by which a runtime passes its socket to a plugin that it launched."""
-
-CUT_OFF = 141
-"""Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""
 
 INTERRUPTED = 128 + SIGINT
 
@@ -102,6 +100,7 @@ def _seconds(text: str) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    takes_any_text()
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     if not command_line or (command_line[0].startswith("-") and command_line[0] not in ("-h", "--help", "--version")):
         command_line.insert(0, "run")
@@ -112,8 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _COMMANDS[given.command](given)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CUT_OFF
+        return cut_off()
     except KeyboardInterrupt:
         return INTERRUPTED
     return code

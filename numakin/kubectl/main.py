@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from io import TextIOWrapper
 from signal import SIGINT
 from typing import NoReturn
 
 from numakin.kubectl.errors import CommandError, UsageError
 from numakin.kubectl.options import parser
 from numakin.kubectl.session import Session
+from numakin.process.standard_output import cut_off, takes_any_text
 from numakin.terminal import legible
-
-CUT_OFF = 141
-"""Exit code of a program whose reader went away, as a shell has it: 128 + SIGPIPE."""
 
 INTERRUPTED = 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 the answer is bad news, 2 wrong use, 3 no answer."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # bars, and names, where the locale's encoding has no such characters
+    takes_any_text()
     try:
         given = parser().parse_args(arguments)
         if not given.command:
@@ -34,8 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"kubectl numakin: {legible(str(bad))}", file=sys.stderr)
         return bad.code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CUT_OFF
+        return cut_off()
     except KeyboardInterrupt:
         _end_at_once()
     return code

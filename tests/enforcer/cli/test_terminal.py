@@ -10,8 +10,8 @@ import pytest
 
 from enforcer.cli import doctor, top
 from enforcer.cli.findings import Finding
-from enforcer.cli.main import CUT_OFF
 from enforcer.settings.config import Config
+from numakin.process.standard_output import CUT_OFF
 
 
 def test_top_shows_ipv6_peers(monkeypatch, capsys):

@@ -16,10 +16,10 @@ from extender.views.readout import MOST_ROWS
 from lab.standins.patience import until
 from numakin.kubectl.apiserver import Answer
 from numakin.kubectl.commands import top
-from numakin.kubectl.main import CUT_OFF
 from numakin.kubectl.options import parser
 from numakin.kubectl.session import Session
 from numakin.placement.model.cpuset import CpuSet
+from numakin.process.standard_output import CUT_OFF
 from tests.extender.running import machine, reservation, running
 from tests.machines import EPYC_NPS1
 from tests.numakin.kubectl.asking import ask
