@@ -104,7 +104,7 @@ def _started(command: Sequence[str], cpus: CpuSet, log: Path) -> Iterator[subpro
             _signal(process, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(END_WITHIN_S)
-            _killed(process)
+            killed(process)
 
 
 def _signal(process: subprocess.Popen[Any], number: signal.Signals) -> None:
@@ -113,7 +113,8 @@ def _signal(process: subprocess.Popen[Any], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _killed(process: subprocess.Popen[Any]) -> None:
+def killed(process: subprocess.Popen[Any]) -> None:
+    """With all that it has started. It must have been started in a session of its own."""
     _signal(process, signal.SIGKILL)
     process.wait()
 
@@ -140,7 +141,7 @@ def _loaded(command: Sequence[str], cpus: CpuSet, sampler: _Sampler, seconds: fl
         try:
             output = _output(client, cpus, sampler, seconds)
         finally:
-            _killed(client)
+            killed(client)
     if client.returncode:
         raise RunFailed(f"the client failed ({client.returncode}): {' '.join(output.split())[-300:]}")
     return output

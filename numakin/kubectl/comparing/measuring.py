@@ -12,7 +12,7 @@ from typing import Any
 
 from numakin.compare.presentation import number
 from numakin.compare.rounds import Round, complete, in_turn
-from numakin.compare.running import Run
+from numakin.compare.running import Run, killed
 from numakin.compare.workloads import BadFigures, Figures
 from numakin.kubectl.comparing.deployment import Deployment, Taken
 from numakin.kubectl.comparing.templates import WAYS, WITH, Variant
@@ -32,19 +32,26 @@ class Load:
     timeout_s: float
 
     def run(self) -> Figures:
-        """CommandError when it fails or does not end, BadFigures when its output has no figures."""
+        """CommandError when it fails or does not end, BadFigures when its output has no figures. Nothing that it has
+        started outlives it: the next run would be loaded by that too.
+        """
         try:
-            done = subprocess.run(
+            load = subprocess.Popen(
                 self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                text=True, errors="replace", timeout=self.timeout_s, check=False,
+                text=True, errors="replace", start_new_session=True,
             )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise CommandError(f"the load has not ended after {self.timeout_s:.0f} s") from None
         except OSError as bad:
             raise CommandError(f"the load can't be started: {bad}") from bad
-        if done.returncode:
-            raise CommandError(f"the load failed ({done.returncode}): {' '.join(done.stdout.split())[-300:]}")
-        return self.figures(done.stdout)
+        with load:
+            try:
+                output, _ = load.communicate(timeout=self.timeout_s)
+            except subprocess.TimeoutExpired:
+                raise CommandError(f"the load has not ended after {self.timeout_s:.0f} s") from None
+            finally:
+                killed(load)
+        if load.returncode:
+            raise CommandError(f"the load failed ({load.returncode}): {' '.join(output.split())[-300:]}")
+        return self.figures(output)
 
 
 @dataclass(frozen=True, slots=True)

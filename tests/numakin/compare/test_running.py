@@ -33,6 +33,7 @@ from numakin.compare.workloads import (
     wrk_figures,
 )
 from numakin.placement.model.cpuset import CpuSet
+from tests.ended import ended
 from tests.extender.running import machine
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -142,21 +143,15 @@ def sleeper(folder: Path) -> list[str]:
     return ["sh", "-c", script]
 
 
-def ended(folder: Path) -> bool:
-    """Whether the sleeper's child runs no more; a zombie does not."""
-    try:
-        return (
-            Path(f"/proc/{(folder / 'child').read_text().strip()}/stat").read_text().rpartition(")")[2].split()[0]
-            == "Z"
-        )
-    except OSError:
-        return True
+def child_ended(folder: Path) -> bool:
+    """The sleeper's."""
+    return ended((folder / "child").read_text().strip())
 
 
 def test_nothing_that_a_server_has_started_outlives_the_run(tmp_path):
     server = [*sleeper(tmp_path)[:2], sleeper(tmp_path)[2] + f'; {sys.executable} -c "$0" {{port}}; true', ECHO]
     run(read_machine(), pinging(server), one(CPUS[0], CPUS[0]), 1)
-    until(lambda: ended(tmp_path), "the server's child has ended")
+    until(lambda: child_ended(tmp_path), "the server's child has ended")
 
 
 def test_nothing_that_a_client_has_started_outlives_a_run_that_is_stopped(tmp_path, monkeypatch):
@@ -173,7 +168,7 @@ def test_nothing_that_a_client_has_started_outlives_a_run_that_is_stopped(tmp_pa
             one(CPUS[0], CPUS[0]),
             1,
         )
-    until(lambda: ended(tmp_path), "the client's child has ended")
+    until(lambda: child_ended(tmp_path), "the client's child has ended")
 
 
 def test_output_that_is_no_utf_8_is_read():

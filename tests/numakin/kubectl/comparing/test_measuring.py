@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
 
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import Answer
+from lab.standins.patience import until
 from numakin.compare.workloads import Figures
 from numakin.kubectl.apiserver import connect
 from numakin.kubectl.comparing import measuring, templates
@@ -17,6 +19,7 @@ from numakin.kubectl.comparing.deployment import Deployment
 from numakin.kubectl.comparing.measuring import Load, Plan
 from numakin.kubectl.errors import CommandError
 from numakin.kubectl.undoing import STOPPING, undone
+from tests.ended import ended
 
 
 class OneDeployment:
@@ -64,6 +67,17 @@ def test_who_reads_no_longer_finds_all_restored(gone, monkeypatch):
     with pytest.raises(type(gone)):
         measuring.measure(Plan(cast("Any", [web]), "shop", load, lambda _uids: None, 6, 1), report)
     assert web.done[-1] == "restored"
+
+
+@pytest.mark.parametrize(("last", "said"), [("wait", "not ended after 2 s"), ("exit 3", r"failed \(3\)"), ("true", "")])
+def test_nothing_that_a_load_has_started_outlives_it(last, said, tmp_path):
+    """It would load the next run too, and the Deployment when all is over."""
+    script = f"sleep 3600 >/dev/null 2>&1 & echo $! >{tmp_path}/child; {last}"
+    load = Load(["sh", "-c", script], lambda _: Figures(1.0, None), 0, 2)
+    with pytest.raises(CommandError, match=said) if said else nullcontext():
+        load.run()
+    child = (tmp_path / "child").read_text().strip()
+    until(lambda: ended(child), "the load's child has ended")
 
 
 @pytest.mark.parametrize("number", STOPPING)
