@@ -85,7 +85,9 @@ def _verifying(cluster: Entry) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     else:
         try:
-            context = unstrict(ssl.create_default_context(cadata=authorities or None))
+            # Comments between certificates, as in the bundles of distributions, may be in any script.
+            pem = authorities.encode("ascii", errors="ignore").decode()
+            context = unstrict(ssl.create_default_context(cadata=pem or None))
         except (OSError, ValueError) as bad:
             raise BadKubeconfig("the certificate authority holds no certificate (PEM)") from bad
     if unverified:
@@ -99,7 +101,7 @@ def _content(entry: Entry, key: str) -> str:
     try:
         if data := entry.get(f"{key}-data"):
             return base64.b64decode(data).decode()
-        return Path(entry[key]).read_text() if entry.get(key) else ""
+        return Path(entry[key]).read_text("utf-8") if entry.get(key) else ""
     except OSError as bad:
         raise BadKubeconfig(f"{key} {entry[key]}: {bad.strerror or bad}") from bad
     except UnicodeDecodeError as bad:

@@ -60,11 +60,11 @@ def pods(name: str, namespace: str) -> list[Pod]:
 def _objects(name: str) -> Iterator[Mapping[str, Any]]:
     try:
         if name == "-":
-            text = sys.stdin.read(LARGEST_FILE)
+            content = sys.stdin.buffer.read(LARGEST_FILE)
         else:
-            with Path(name).open() as file:
-                text = file.read(LARGEST_FILE)
-        documents = list(yaml.load_all(text, _Loader))
+            with Path(name).open("rb") as file:
+                content = file.read(LARGEST_FILE)
+        documents = list(yaml.load_all(content, _Loader))  # by its own encoding, whatever the locale's is
     except OSError as bad:
         raise UsageError(f"{name}: {bad.strerror or bad}") from bad
     except yaml.MarkedYAMLError as bad:

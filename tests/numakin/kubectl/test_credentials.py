@@ -166,6 +166,12 @@ def test_a_server_of_another_authority_is_not_believed_unless_that_is_said(confi
     assert told(connect(str(config(cluster=other | {"insecure-skip-tls-verify": True})), ""))
 
 
+def test_an_authority_s_comments_may_be_in_any_script(config: Config, authority: Authority) -> None:
+    """As in the bundles of distributions."""
+    pem = "# F\u0151tan\u00fas\u00edtv\u00e1ny\n".encode() + authority.ca.read_bytes()
+    assert told(connect(str(config(cluster={"certificate-authority-data": encoded(pem)})), ""))
+
+
 def test_the_server_s_name_may_be_another(config: Config) -> None:
     assert told(connect(str(config(cluster={"tls-server-name": "kubernetes.default.svc"})), ""))
     with pytest.raises(Unanswered, match=r"doesn't match|not valid for"):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +174,26 @@ def ageless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without how old the reports were, which differs with each question."""
     kept = [[{**weighed, "data_age_seconds": 0} for weighed in row["weighed"]] for row in rows]
     return [{**row, "weighed": weighed} for row, weighed in zip(rows, kept, strict=True)]
+
+
+@pytest.mark.parametrize("file", ["a file", "-"])
+def test_a_manifest_is_in_utf_8_whatever_the_locale_is(at, tmp_path, file):
+    path = tmp_path / "manifest.yaml"
+    path.write_text(f"# \N{EURO SIGN}\n{json.dumps(deployment(1))}", encoding="utf-8")
+    plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [
+        sys.executable,
+        "-m",
+        "numakin.kubectl",
+        "plan",
+        "-f",
+        "-" if file == "-" else str(path),
+        at,
+        "-o",
+        "json",
+    ]
+    done = subprocess.run(command, input=path.read_bytes(), capture_output=True, env=plain, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_manifest_comes_from_standard_input_too(at):
