@@ -99,8 +99,9 @@ class ApiServerLink:
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
         publisher = Publisher(
-            api, published, lambda: self._election.leading, busy=busy, every_s=publish_s, threads=threads
-        )
+            api, published, lambda: self._election.leading,
+            since=lambda: self._election.leading_since, busy=busy, every_s=publish_s, threads=threads,
+        )  # fmt: skip
         self._waker = Waker(api, threads=threads)
         watches: list[Threaded] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
         if services is not None:
@@ -143,7 +144,8 @@ class ApiServerLink:
     @property
     def regrouping(self) -> RegroupLink:
         """For what brings groups together again."""
-        return RegroupLink(self._api, Evictions(self._api), lambda: self._election.leading, self._events.emit, self._me)
+        election, emit = self._election, self._events.emit
+        return RegroupLink(self._api, Evictions(self._api), lambda: election.leading_since, emit, self._me)
 
     def wake(self, pods: Iterable[PodRow]) -> None:
         """Makes kube-scheduler try these refused pods again."""

@@ -9,6 +9,7 @@ not written itself evicts nothing for it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,9 @@ SHARE = 0.02
 """The share of its time that the thread may take: a round walks over all groups' objects, which change all the time."""
 
 SETTLE_S = 2.0
-"""Between what is written being seen and the eviction: the watches of other replicas are 1 to 30 ms behind."""
+"""Between what is written being seen and the eviction, and between a replica's coming to lead and the first step that
+it begins: watches are 1 to 30 ms behind what other replicas have written.
+"""
 
 AGAIN_S = 5.0
 """Before an eviction that was not accepted is asked for again, doubled each time."""
@@ -114,6 +117,7 @@ class RegroupRounds:
 
     def round(self) -> bool:
         """Whether there is anything to look at again soon."""
+        read_at = self.clock()
         rows = dict(self.rows())
         under_way = {group: step for group, row in rows.items() if (step := row.regroup.step) is not None}
         self._seen_begun(under_way)
@@ -121,12 +125,12 @@ class RegroupRounds:
             self._forget(group)
         for group, step in under_way.items():
             self._follow(group, step)
-        leads = self.link.leads()
+        leads = self.link.leads_since() < math.inf
         if leads:
             for group in under_way:
                 self._go_on(rows[group])
             if self.terms.evict and not under_way and self._begun is None:
-                self._begin(rows)
+                self._begin(rows, read_at)
         return bool(under_way or self._begun or (leads and self.terms.evict))
 
     def _seen_begun(self, under_way: Mapping[str, EvictionStep]) -> None:
@@ -201,7 +205,7 @@ class RegroupRounds:
         if why := self.held.obstacle(row.group, step.uid):
             self._give_up(row, watched, why)
             return
-        if not self.link.leads() or not self._write(row, row.regroup):
+        if self.link.leads_since() == math.inf or not self._write(row, row.regroup):
             return  # what was read of the step may not be what is there
         answer = self.link.evict(row.namespace, step)
         watched.unsure |= answer.answered is Answered.FAILED
@@ -248,11 +252,13 @@ class RegroupRounds:
         _log.warning("regrouping: pod not evicted", group=row.group, pod=step.pod, why=why)
         self.link.tell_of_pod(row.namespace, step, NOT_EVICTED, f"not evicted to join group {row.group}: {why}")
 
-    def _begin(self, rows: Mapping[str, GroupRow]) -> None:
-        """One step of one group, the one whose plan brings the most."""
+    def _begin(self, rows: Mapping[str, GroupRow], read_at: float) -> None:
+        """One step of one group, the one whose plan brings the most. read_at: when the rows were, on the clock."""
         plans, now = self.plans(), self.wall()
         if self._judge_unplanned(rows, plans) or not self._may_begin(rows, now):
             return
+        if self.link.leads_since() + SETTLE_S > read_at:
+            return  # another replica may have begun a step meanwhile
         for plan in sorted(plans.values(), key=lambda plan: (-plan.gain / plan.restarts, plan.group)):
             row = rows.get(plan.group)
             if row is None or row.regroup.halted or row.regroup.until > now or regroup_steps.full(row.regroup, now):
@@ -279,7 +285,7 @@ class RegroupRounds:
                 continue
             written = regroup_steps.begun(record, step, plan.restarts, plan.locality, self.wall())
             self._begun = self._mine[row.group] = _BegunStep(row.group, step, plan.basis, self.clock())
-            if not self._write(row, written):
+            if self._write(row, written) is False:
                 self._begun = None
                 del self._mine[row.group]
                 self.held.withdraw(row.group)
@@ -298,7 +304,7 @@ class RegroupRounds:
         self._unplanned = {group: self._unplanned.get(group, now) for group in open_plans}
         for group, since in self._unplanned.items():
             if now - since >= QUIET_S:
-                return self._write(rows[group], regroup_steps.judged(rows[group].regroup, None, self.wall()))
+                return bool(self._write(rows[group], regroup_steps.judged(rows[group].regroup, None, self.wall())))
         return False
 
     def _not_helped(self, row: GroupRow, record: RegroupRecord) -> None:
@@ -309,16 +315,17 @@ class RegroupRounds:
         halt = f"; nothing more of it is evicted: {record.halted}" if record.halted else ""
         self.link.tell_of_group(row, NOT_REGROUPED, f"its plan was carried out, and its locality did not rise{halt}")
 
-    def _write(self, row: GroupRow, record: RegroupRecord) -> bool:
+    def _write(self, row: GroupRow, record: RegroupRecord) -> bool | None:
+        """Whether it was written; None: that is not known."""
         try:
             self.link.write(row, record)
         except ApiError as refused:
             if refused.code != 409:  # somebody was faster: the next round sees what there is
                 _log.warning("regrouping: not written", group=row.group, error=str(refused))
-            return False
+            return None if refused.code >= 500 else False
         except Unreachable as bad:
-            _log.warning("regrouping: not written", group=row.group, error=str(bad))
-            return False
+            _log.warning("regrouping: not written, as far as is known", group=row.group, error=str(bad))
+            return None
         return True
 
 

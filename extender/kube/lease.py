@@ -8,6 +8,7 @@ well before another replica may take over.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -118,6 +119,7 @@ class Election(Threaded):
         self._terms = terms
         self._seen = Seen()
         self._renewed = -terms.renew_deadline
+        self._since = 0.0
         self._told = False
         self._refusal = ""
         self._thread = threads.thread(
@@ -128,6 +130,11 @@ class Election(Threaded):
     def leading(self) -> bool:
         """Whether this replica may write, as far as it can know now."""
         return time.monotonic() < self._renewed + self._terms.renew_deadline
+
+    @property
+    def leading_since(self) -> float:
+        """Since when it is, without a break: seconds, monotonic; infinite: it is not."""
+        return self._since if self.leading else math.inf
 
     @property
     def holder(self) -> str:
@@ -161,6 +168,8 @@ class Election(Threaded):
             now = time.monotonic()
             if self._seen.holder == self._me or self._seen.free(now):
                 self._write(self._claim())
+                if not self.leading:
+                    self._since = time.monotonic()
                 # Counted from before the write: the others count from when they see it.
                 self._renewed = now
             self._refusal = ""

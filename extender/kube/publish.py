@@ -127,8 +127,8 @@ class AppliedDigests:
 
 class Publisher(Threaded):
     """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish.
-    busy: whether this is no good time, as pods are being scheduled; a round waits for a better one, and ends where it
-    becomes none, but not for long.
+    since: since when it is, without a break: another may have published before. busy: whether this is no good time, as
+    pods are being scheduled; a round waits for a better one, and ends where it becomes none, but not for long.
     """
 
     def __init__(
@@ -137,6 +137,7 @@ class Publisher(Threaded):
         source: Callable[[], Iterable[Desired | Unwanted]],
         writes: Callable[[], bool] = lambda: True,
         *,
+        since: Callable[[], float] = lambda: 0.0,
         busy: Callable[[], bool] = lambda: False,
         every_s: float = EVERY_S,
         threads: Threads,
@@ -144,9 +145,9 @@ class Publisher(Threaded):
         self.published = 0
         self._api = api
         self._source = source
-        self._writes, self._busy = writes, busy
+        self._writes, self._since, self._busy = writes, since, busy
         self._every_s = every_s
-        self._ledger = AppliedDigests()
+        self._ledger, self._began = AppliedDigests(), 0.0
         self._until, self._overdue = math.inf, True
         self._thread = threads.thread("publisher", self._round, last=self._reachable_round, stale_after_s=STALE_AFTER_S)
 
@@ -182,6 +183,8 @@ class Publisher(Threaded):
         if not self._writes():
             self._ledger = AppliedDigests()
             return
+        if (began := self._since()) != self._began:
+            self._ledger, self._began = AppliedDigests(), began
         for item in self._ledger.due(self._source(), time.monotonic()):
             if time.monotonic() > self._until or self._interrupted or not self._writes():
                 return

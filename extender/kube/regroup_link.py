@@ -22,11 +22,13 @@ REGROUPED, NOT_REGROUPED = "NumaRegrouped", "NumaNotRegrouped"
 
 @dataclass(frozen=True, slots=True)
 class RegroupLink:
-    """leads: whether this replica is the one that writes. me: its name among the replicas."""
+    """leads_since: since when this replica is the one that writes, without a break: seconds, monotonic; infinite: it is
+    not. me: its name among the replicas.
+    """
 
     api: Api
     evictions: Evictions
-    leads: Callable[[], bool]
+    leads_since: Callable[[], float]
     emit: Callable[[KubeEvent], None]
     me: str
 

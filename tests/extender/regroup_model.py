@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from random import Random
 
 from extender.kube.api import ApiError, Unreachable
@@ -72,7 +73,7 @@ class Replica:
     truth: Truth
     name: str
     view: View
-    leading: bool = False
+    leading_since: float = inf
     held: dict[str, EvictionStep] = field(default_factory=dict)
     rounds: RegroupRounds = field(init=False)
 
@@ -158,8 +159,8 @@ class Replica:
     def me(self) -> str:
         return self.name
 
-    def leads(self) -> bool:
-        return self.leading
+    def leads_since(self) -> float:
+        return self.leading_since
 
     def write(self, row: GroupRow, record: RegroupRecord) -> None:
         if self.truth.random.random() < self.truth.lossy:
@@ -204,7 +205,7 @@ class Truth:
         self.evicted: list[tuple[float, str]] = []
         self.misses: Counter[str] = Counter()
         self.replicas = [Replica(self, f"extender-{number}", self.view) for number in range(2)]
-        self.replicas[0].leading = True
+        self.replicas[0].leading_since = 0.0
 
     def _pod(self, group: str, node: str) -> Pod:
         self._uids += 1
@@ -219,6 +220,8 @@ class Truth:
         if before == record:
             return
         assert before.step is None or record.step is None, "a step is written over another"
+        others = (other.step for group, other in self.view.records.items() if group != row.group)
+        assert record.step is None or not any(others), "two steps at a time"
         self.view = replace(
             self.view,
             records={**self.view.records, row.group: record},
@@ -290,14 +293,15 @@ class Truth:
         self.view = replace(self.view, pods={uid: pod for uid, pod in self.view.pods.items() if uid not in leaving})
 
     def crash(self) -> None:
-        self.random.choice(self.replicas).start()
+        replica = self.random.choice(self.replicas)
+        replica.start()
+        replica.leading_since = max(replica.leading_since, self.now)
 
     def lead(self) -> None:
-        """The Lease goes to one of them, who has seen by then what the other has written: it lasts 15 s."""
+        """The Lease goes to one of them, who may not have seen yet what the other has written: it gave the Lease back."""
         chosen = self.random.choice(self.replicas)
-        chosen.view = self.view
         for replica in self.replicas:
-            replica.leading = replica is chosen
+            replica.leading_since = self.now if replica is chosen else inf
 
     def trouble(self) -> None:
         self.full, self.blocked = self.random.random() < 0.2, self.random.random() < 0.3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
+from random import Random
 
 import pytest
 
@@ -156,6 +158,36 @@ def test_a_step_that_another_has_written_is_followed_and_never_carried_out():
     assert quiet.evicted == 0
     assert quiet.replica.held == {}
     assert quiet.record().step is None
+
+
+def test_a_replica_that_leads_again_begins_nothing_before_it_has_seen_what_the_other_began_meanwhile():
+    """Between two of its rounds the Lease went to the other one, and was given back."""
+    truth = Truth(0)
+    first, second = truth.replicas
+    first.leading_since, second.leading_since = inf, 0.0
+    second.rounds.round()
+    first.leading_since, second.leading_since = truth.now, inf
+    first.rounds.round()
+    assert [record.step.by for record in truth.view.records.values() if record.step] == [second.name]
+
+
+class NoAnswer(Random):
+    """All that is asked for is done, and nothing is answered."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_a_step_whose_writing_was_not_answered_is_carried_out_once_it_is_seen_and_none_is_begun_before():
+    quiet = Quiet()
+    quiet.truth.random, quiet.truth.lossy = NoAnswer(), 1.0
+    before = quiet.truth.view
+    quiet.play(1)
+    quiet.replica.view, quiet.truth.lossy = before, 0.0
+    quiet.replica.rounds.round()
+    assert quiet.evicted == 0
+    quiet.play(4)
+    assert quiet.evicted == 1
 
 
 def test_the_budget_outlives_a_crash():

@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime, timedelta, timezone
+from math import inf
 
 import pytest
 
@@ -118,6 +119,19 @@ def test_of_many_that_start_together_one_leads(server, elected):
     server.wait_for("asked", 50, verb="get", resource="leases")
     until(lambda: any(entry.leading for entry in many), "one leads")
     assert sum(entry.leading for entry in many) == 1
+
+
+def test_a_lead_begins_anew_after_a_break(server, elected):
+    first, received = elected("one", LeaseDurations(renew_deadline=2, retry_period=0.02))
+    assert received.leading.wait(PATIENCE_S)
+    began = first.leading_since
+    server.wait_for("asked", 5, verb="update", resource="leases")
+    assert first.leading_since == began, "it was renewed"
+    server.order(Answer(500), "update", "leases", times=10_000)
+    until(lambda: first.leading_since == inf, "its deadline is over")
+    server.end_faults()
+    until(lambda: first.leading_since < inf, "it leads again")
+    assert first.leading_since > began
 
 
 def test_a_holder_that_can_not_renew_stops_writing_by_itself(server, elected):

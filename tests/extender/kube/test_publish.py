@@ -37,8 +37,10 @@ class Wanted:
 
     def __init__(self, api: Api) -> None:
         self.objects: list[Desired] = []
-        self.leading = True
-        self.publisher = Publisher(api, lambda: self.objects, lambda: self.leading, threads=threads())
+        self.leading, self.since = True, 0.0
+        self.publisher = Publisher(
+            api, lambda: self.objects, lambda: self.leading, since=lambda: self.since, threads=threads()
+        )
 
     def round(self, *groups: GroupStatus) -> int:
         """How many were published."""
@@ -233,6 +235,15 @@ def test_a_replica_that_does_not_lead_writes_nothing_and_then_everything_once(se
     assert wanted.round(CART) == 0
     wanted.leading = True
     assert wanted.round(CART) == 1
+
+
+def test_a_replica_that_led_no_more_between_two_rounds_writes_everything_once(server, wanted):
+    """Another may have written what it thought right meanwhile."""
+    wanted.round(CART)
+    assert wanted.round(CART) == 0
+    wanted.since = 30.0
+    assert wanted.round(CART) == 1
+    assert wanted.round(CART) == 0
 
 
 def test_a_replica_that_loses_its_lead_in_a_round_writes_nothing_more(server, api):
