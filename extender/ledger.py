@@ -40,6 +40,11 @@ TRIED_AGAIN_S = 5.0
 same reason, nothing says so. A binding takes 20 to 1,250 ms.
 """
 
+BINDING_S = 660.0
+"""How long the room of a pod is held at most that kube-scheduler says it will bind there, once all that it waits for is
+there: volumes, for 600 s at most (bindTimeoutSeconds), or devices.
+"""
+
 PODS_AT_ONCE = 200
 """Of a list's, 10 us each and more where they opted in: all 150,000 of a large cluster at once would have held up an
 answer to kube-scheduler for longer than the second that it waits.
@@ -226,11 +231,14 @@ class BindingLedger:
         return not self.listed or (row is not None and _requests(row) == _requests(pod))
 
     def hold(self, place: PredictedPlace, pod: PodRow, node: str, *, bound: bool) -> None:
-        tried_before = not bound and (row := self.rows.get(pod.uid)) is not None and row.unscheduled
-        until = self._clock() + (min(self._hold_s, TRIED_AGAIN_S) if tried_before else self._hold_s)
         room = place.numa_nodes, place.reservations, place.allocations
         private = bool(pod.gang) and not bound
+        until = self._until(pod.uid, bound=bound)
         self._nodes.hold(Assumption(pod.uid, node, *room, until, bound, pod.devices, pod.gang, private))
+
+    def _until(self, uid: str, *, bound: bool) -> float:
+        tried_before = not bound and (row := self.rows.get(uid)) is not None and row.unscheduled
+        return self._clock() + (min(self._hold_s, TRIED_AGAIN_S) if tried_before else self._hold_s)
 
     def expire(self, now: float) -> int:
         """How many assumptions had their time. Not that of a pod that is bound and does not run yet, whose images may
@@ -315,6 +323,8 @@ class BindingLedger:
             if refused:
                 self._given_up(row)
                 self._nodes.give_up(row.uid)
+            elif before is not None and row.nominated != before.nominated:
+                self._nominated(row, before.nominated)
             return None
         view, bound_before = self._nodes.pods_view(row.node), before is not None and bool(before.node)
         if row.gang and not bound_before:
@@ -329,6 +339,16 @@ class BindingLedger:
             return nomination
         same = bound_before and before is not None and before.asks_as(row)
         return None if same else self._changed_facts(row, before)
+
+    def _nominated(self, row: PodRow, former: str) -> None:
+        """From 1.35 on kube-scheduler nominates the node that it has chosen before it waits for volumes and the like.
+        former: the node that was nominated.
+        """
+        held = self._nodes.held(row.uid)
+        if held is None or held.bound or held.private or held.node not in (row.nominated, former):
+            return
+        until = self._clock() + BINDING_S if held.node == row.nominated else self._until(row.uid, bound=False)
+        self._nodes.confirm(replace(held, until=until))
 
     def _noted_starting(self, before: PodRow | None, after: PodRow | None) -> None:
         """So that an enforcer that comes costs no walk over all pods: thousands come at once."""

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from extender.cluster import Cluster
-from extender.ledger import PODS_AT_ONCE
+from extender.ledger import BINDING_S, PODS_AT_ONCE
 from extender.state.pods import Changes
 from numakin.placement.model.cpuset import NumaSet
 from numakin.wire import bounds
@@ -83,6 +83,55 @@ def test_a_binding_after_the_assumption_ran_out_is_counted_as_not_assumed(cluste
     clock.now += 31
     bound(cluster, "p", node)
     assert counted(cluster) == ({"not assumed": 1}, 0)
+
+
+class TestNominated:
+    """From 1.35 on kube-scheduler nominates the node that it has chosen where it waits before it binds the pod, as for
+    its volumes.
+    """
+
+    @pytest.fixture
+    def node(self, cluster: Cluster) -> str:
+        """Which it nominates."""
+        cluster.apply_pods(Changes(rows=(pod("p"),)))
+        node = scored(cluster, "p")
+        cluster.apply_pods(Changes(rows=(replace(pod("p"), nominated=node),)))
+        return node
+
+    def holds(self, cluster: Cluster, node: str) -> bool:
+        cluster.figures()
+        return "p" in reservations_of(cluster, node)
+
+    def test_the_room_is_held_until_it_is_bound(self, cluster: Cluster, clock: Clock, node: str):
+        clock.now += 600
+        assert self.holds(cluster, node)
+        cluster.apply_pods(Changes(rows=(replace(pod("p"), node=node),)))
+        assert counted(cluster) == ({"as assumed": 1}, 0)
+
+    @pytest.mark.parametrize(
+        "ends",
+        [{"nominated": "", "unscheduled": 1}, {"unscheduled": 1}, {"leaving": True, "phase": "Failed"}],
+        ids=["given up", "given up and nominated still", "ended"],
+    )
+    def test_or_until_kube_scheduler_gives_it_up(self, cluster: Cluster, node: str, ends: dict):
+        cluster.apply_pods(Changes(rows=(replace(pod("p"), **{"nominated": node, **ends}),)))
+        assert not self.holds(cluster, node)
+
+    def test_a_while_after_it_is_nominated_no_more(self, cluster: Cluster, clock: Clock, node: str):
+        cluster.apply_pods(Changes(rows=(pod("p"),)))
+        clock.now += 31
+        assert not self.holds(cluster, node)
+
+    def test_and_not_for_ever_where_kube_scheduler_is_no_more(self, cluster: Cluster, clock: Clock, node: str):
+        clock.now += BINDING_S
+        assert not self.holds(cluster, node)
+
+    def test_nor_where_another_node_is_nominated(self, cluster: Cluster, clock: Clock, node: str):
+        cluster.apply_pods(
+            Changes(rows=(replace(pod("p"), nominated=next(other for other in NODES if other != node)),))
+        )
+        clock.now += 31
+        assert not self.holds(cluster, node)
 
 
 def test_a_binding_of_a_pod_that_was_scored_elsewhere_is_not_counted(cluster: Cluster):
