@@ -319,6 +319,8 @@ class BindingLedger:
         refused = row.unscheduled and row.unscheduled != (before.unscheduled if before is not None else 0)
         if row.node or refused:
             self._passing.pop(row.uid, None)
+        if row.node:
+            self._refused.forget((row.uid,))
         if not row.node:
             if refused:
                 self._given_up(row)

@@ -1,6 +1,7 @@
 """Refused pods are looked at again off the report stream's loop, a bounded number of decisions at a time."""
 
 import threading
+from dataclasses import replace
 from queue import Queue
 
 from extender.cluster import Cluster
@@ -91,6 +92,15 @@ class TestALook:
         full(cluster)
         (asked,) = refused(cluster, 1)
         cluster.apply_pods(Changes(gone=(asked.pod.uid,)))
+        reported(cluster, "n1", generation=2)
+        assert cluster.pods_to_retry(["n1"]) == Welcome((), complete=True)
+
+    def test_nor_one_that_was_bound_after_another_replica_was_asked(self) -> None:
+        cluster = Cluster()
+        full(cluster)
+        (asked,) = refused(cluster, 1)
+        cluster.apply_pods(Changes(rows=(asked.pod,)))
+        cluster.apply_pods(Changes(rows=(replace(asked.pod, node="n2"),)))
         reported(cluster, "n1", generation=2)
         assert cluster.pods_to_retry(["n1"]) == Welcome((), complete=True)
 
