@@ -308,7 +308,7 @@ class BindingLedger:
         if self._departed.came_back(row.uid):
             self._nodes.came_back(row.uid, row.node)
         self._noted_starting(before, row)
-        self._nodes.to_come.pod_changed(before, row, self._clock())
+        self._nodes.to_come.pod_changed(before, row, self._clock(), created=self.listed and not listed)
         if before is not None and not (row.node or before.asks_as(row)):
             self._nodes.waiting.gone(row.uid)  # as it was
             self._nodes.unplan((row.uid,))

@@ -102,12 +102,12 @@ class ReplicasToCome:
             if kept is not None:
                 self._keep(key, kept)
 
-    def pod_changed(self, before: PodRow | None, after: PodRow | None, now: float) -> None:
-        """None: the API server does not have it."""
+    def pod_changed(self, before: PodRow | None, after: PodRow | None, now: float, *, created: bool = False) -> None:
+        """None: the API server does not have it. created: as for `Templates.changed`."""
         self.counts.changed(before, after)
         self.forget_former(now)
         were, are = counted(before), counted(after)
-        self.templates.changed(before, after, now)
+        self.templates.changed(before, after, now, created=created)
         if were is None and after is not None and are is not None:
             self._came(after)
         elif were is not None and were[1] and are is None and before is not None:

@@ -23,7 +23,7 @@ NEXT = ""
 
 class Templates:
     """Of all pods, those included that are being deleted: they have their room until they have ended. The newest pod of
-    a workload is the last one that was seen without a node.
+    a workload is the last one that was seen without a node, or to be created.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Templates:
         self._pods: defaultdict[str, dict[str, int]] = defaultdict(dict)
         """How many there are, by workload and template."""
 
-    def changed(self, before: PodRow | None, after: PodRow | None, now: float) -> None:
-        """None: the API server does not have it."""
+    def changed(self, before: PodRow | None, after: PodRow | None, now: float, *, created: bool = False) -> None:
+        """None: the API server does not have it. created: it was just now, though it may be bound by then."""
         if _made_of(before) == _made_of(after):
             return
         if after is not None and after.template:
             self._add(after, 1)
-            if before is None and not after.node:
+            if before is None and (created or not after.node):
                 self._come(after.workload, after.template, now)
         if before is not None and before.template:
             self._add(before, -1)

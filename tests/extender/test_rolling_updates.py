@@ -182,6 +182,19 @@ class TestADeployment:
             shop._ledger.wait_for(want, longest_s)
         assert shop._ledger.awaits_plan(second.uid)
 
+    @pytest.mark.parametrize("shop", [False], indirect=True, ids=["by annotation"])
+    def test_those_draw_others_too_that_were_bound_by_the_time_the_watch_showed_them(self, shop: Cluster, clock: Clock):
+        """As in a burst, where it shows of each what it is by then."""
+        kept(shop, "web", 4, 1, OLD)
+        shop.apply_pods(Changes(rows=tuple(replicas("web", OLD, 4, node="a")), whole=True))
+        kept(shop, "web", 4, 1, NEW)
+        new = replicas("web", NEW, 2, node="b")
+        tell(shop, "b", other(1, 3000), *there(new, 0), generation=2)
+        shop.apply_pods(Changes(rows=tuple(new)))
+        clock.now += ANNOUNCED_S
+        shop.received("a"), shop.received("b")
+        assert came(shop, *replicas("db", OLD, 1)) == {("b", "0")}
+
     def test_a_pod_of_the_same_template_waits_for_none(self, shop: Cluster):
         (more,) = replicas("web", OLD, 1, first=4)
         shop.apply_pods(Changes(rows=(more,)))
