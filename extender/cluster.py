@@ -131,13 +131,16 @@ class Cluster:
             room = self._nodes.free_room(
                 now, self.settings.report_timeout, self._nodes.cordoned, for_pods=self._nodes.pods_held_for_groups()
             )
-        terms = {workload: row.terms for uid, workload in workloads.items() if (row := rows.get(uid)) is not None}
+        there = {workload: row for uid, workload in workloads.items() if (row := rows.get(uid)) is not None}
+        terms = {workload: row.terms for workload, row in there.items()}
         terms |= {pod.workload: pod.terms for pod in waiting.values()}
+        overheads = {workload: row.beside for workload, row in there.items()}
+        overheads |= {pod.workload: pod.overhead for pod in waiting.values()}
         plans: Plans = {}
         try:
             plans = self._planner.plans(
                 known, views, workloads, specs, now,
-                domains=self._nodes.domains, admission=self._nodes.admission, terms=terms,
+                domains=self._nodes.domains, admission=self._nodes.admission, terms=terms, overheads=overheads,
                 left=room.left_on_nodes,
             )  # fmt: skip
         except Exception:  # noqa: BLE001 - whatever it is, what was learned is to be used

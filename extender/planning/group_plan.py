@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from math import inf
+from operator import mul
 from typing import NamedTuple
 
 from extender.state.columns.cells import Cells
@@ -54,6 +56,11 @@ LeftOnNodes = Mapping[str, Allocatable]
 
 NO_BOUNDS: LeftOnNodes = {}
 
+Overheads = Mapping[str, CpuAndMemory]
+"""What one pod of each workload takes of its node beside its demand, and of no NUMA node in particular."""
+
+NO_OVERHEADS: Overheads = {}
+
 
 def make_plan(
     views: Sequence[NodeView],
@@ -63,6 +70,7 @@ def make_plan(
     kept: Mapping[NumaPlace, CpuMemoryPods],
     *,
     left: LeftOnNodes = NO_BOUNDS,
+    overheads: Overheads = NO_OVERHEADS,
     previous: GroupPlan | None = None,
     unseen: str = "",
     domains: NodeDomains = NO_DOMAINS,
@@ -86,9 +94,9 @@ def make_plan(
     problem, places = _ordered(problem, places)
     problem = _bounded(problem, places, left)
     best = _best(problem, places, workloads, previous)
-    while crowded := _crowded(best, places, left):
-        problem = _closed(problem, places, crowded)
-        best = _best(problem, places, workloads, previous)
+    beside = [overheads.get(workload.name, (0, 0)) for workload in workloads]
+    while (narrowed := _narrowed(best, places, left, beside)) is not None:
+        best = _best(narrowed, places, workloads, previous)
     return GroupPlan({workload.name: _ranked(best, kind, places) for kind, workload in enumerate(workloads)})
 
 
@@ -119,13 +127,39 @@ def _bounded(problem: PartitionProblem, places: Sequence[NumaPlace], left: LeftO
     return replace(problem, capacity=capacity)
 
 
-def _crowded(state: PartitionState, places: Sequence[NumaPlace], left: LeftOnNodes) -> set[str]:
-    """The nodes that do not take as many more pods as are planned there."""
-    coming: Counter[str] = Counter()
-    for counts, stays in zip(state.counts, state.problem.pinned, strict=True):
+def _narrowed(
+    state: PartitionState, places: Sequence[NumaPlace], left: LeftOnNodes, beside: Sequence[CpuAndMemory]
+) -> PartitionProblem | None:
+    """With less room on nodes where more is planned than they have left to give; None: there are none. beside: what one
+    replica takes beside its demand, by kind.
+    """
+    coming = {place.node: [0] * len(beside) for place in places}
+    for kind, (counts, pinned) in enumerate(zip(state.counts, state.problem.pinned, strict=True)):
         for bin_, place in enumerate(places):
-            coming[place.node] += counts[bin_] - stays[bin_]
-    return {node for node, count in coming.items() if count and count > left.get(node, NOT_SAID).pods}
+            coming[place.node][kind] += counts[bin_] - pinned[bin_]
+    crowded = {node for node, counts in coming.items() if (n := sum(counts)) and n > left.get(node, NOT_SAID).pods}
+    if crowded:
+        return _closed(state.problem, places, crowded)
+    narrow = dict[str, Allocatable]()
+    for node, counts in coming.items() if any(map(any, beside)) else ():
+        asks, more, room = _of_all(counts, state.problem.sizes), _of_all(counts, beside), left.get(node, NOT_SAID)
+        bounds = [_share(*each) for each in zip(asks, more, room[:2], strict=True)]
+        if min(bounds) < inf:
+            narrow[node] = Allocatable(*bounds)
+    return _bounded(state.problem, places, narrow) if narrow else None
+
+
+def _of_all(counts: Sequence[int], each: Sequence[CpuAndMemory]) -> CpuAndMemory:
+    return sum(map(mul, counts, (cpu for cpu, _ in each))), sum(map(mul, counts, (memory for _, memory in each)))
+
+
+def _share(asks: int, beside: int, room: float) -> float:
+    """How much of the room the pods may ask for, so that there is enough for what they take beside; without a bound
+    where there is, negative where they ask for nothing.
+    """
+    if not beside or asks + beside <= room:
+        return inf
+    return room * asks // (asks + beside) if asks else -1
 
 
 def _closed(problem: PartitionProblem, places: Sequence[NumaPlace], nodes: Collection[str]) -> PartitionProblem:

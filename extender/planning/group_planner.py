@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from extender.planning import awaited
-from extender.planning.group_plan import NO_BOUNDS, GroupPlan, LeftOnNodes, Vacancy, make_plan, roomiest
+from extender.planning.group_plan import (
+    NO_BOUNDS,
+    NO_OVERHEADS,
+    GroupPlan,
+    LeftOnNodes,
+    Overheads,
+    Vacancy,
+    make_plan,
+    roomiest,
+)
 from extender.state.admission import EVERY_NODE, Admission, NodeSet
 from extender.state.columns.free_room import NO_ROOM, CpuMemoryPods, NumaPlace
 from extender.state.group_spec import NOTHING, USUAL, GroupSpec, Specs
@@ -19,7 +28,7 @@ from numakin.placement.model.demand import Demand, counted
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.options import Pool
 from numakin.placement.plan.expected import Peak
-from numakin.placement.plan.problem import Weights, Workload
+from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload
 from numakin.placement.traffic import silent
 from numakin.placement.traffic.affinity import neighbours
 
@@ -78,6 +87,7 @@ class GroupPlanner:
         self._plans: dict[str, Made] = {}
         self._awaited: frozenset[str] = frozenset()
         self._terms: dict[str, NodeTerms] = {}
+        self._overheads: dict[str, CpuAndMemory] = {}
         self._where: dict[str, NodeSet] = {}
 
     def plans(
@@ -91,17 +101,19 @@ class GroupPlanner:
         domains: NodeDomains = NO_DOMAINS,
         admission: Admission = EVERY_NODE,
         terms: Mapping[str, NodeTerms] = NONE,
+        overheads: Overheads = NO_OVERHEADS,
         left: LeftOnNodes = NO_BOUNDS,
     ) -> Plans:
         """views: of the live nodes. workloads: by pod uid. domains: which nodes are near each other. terms: what a
-        workload's pods say of nodes, where there are any: others are taken to say what those before them did.
-        left: also what plans count on.
+        workload's pods say of nodes, and overheads: what each takes beside its demand, where there are any: others are
+        taken to say what those before them did. left: also what plans count on.
         """
         placed = _placed(views, workloads)
         coming = awaited.awaited(known)
         peers = _with_silent(known, awaited.edges(known, coming))
         self._groups = {name: known.group_of(name) or coming.get(name) or self._groups.get(name, "") for name in peers}
         self._terms = {name: terms.get(name, self._terms.get(name, NO_TERMS)) for name in peers}
+        self._overheads = {name: overheads.get(name, self._overheads.get(name, (0, 0))) for name in peers}
         self._where = {name: admission.where(said) for name, said in self._terms.items()}
         self._expect(known, peers, placed, now)
         self._await(coming.keys() & peers.keys(), now)
@@ -171,6 +183,7 @@ class GroupPlanner:
                 placed.counts[name],
                 tuple(sorted(there[name])),
                 self._where[name],
+                self._overheads[name],
             )
             for name in names
         )
@@ -190,14 +203,16 @@ class GroupPlanner:
         expected = {name: self._expected[name] for name in names}
         members = {key: name for key, name in placed.members.items() if name in expected}
         here = Counter(placed.nodes[key] for key in members)
-        need = sum(workload.demand.expected_milli * workload.replicas for workload in expected.values())
+        overheads = {name: self._overheads[name] for name in names}
+        need = sum((each.demand.expected_milli + overheads[name][0]) * each.replicas for name, each in expected.items())
         workloads = [Workload(name, workload.demand, workload.replicas) for name, workload in expected.items()]
         kept = self._kept(names, placed)
-        left = _without(left, kept)
+        left = self._without(left, names, placed)
         machines = roomiest(self._open(views, names, here), here, kept, need, domains=domains, left=left)
         return make_plan(
-            machines, workloads, weights, members, kept, left=left, previous=before, unseen=unseen, domains=domains
-        )
+            machines, workloads, weights, members, kept,
+            left=left, overheads=overheads, previous=before, unseen=unseen, domains=domains,
+        )  # fmt: skip
 
     def _open(self, views: Sequence[NodeView], names: Collection[str], here: Collection[str]) -> list[NodeView]:
         """The nodes with members, and those where all of these workloads may go; where there are none, any of them."""
@@ -209,25 +224,32 @@ class GroupPlanner:
     def _kept(self, but: Collection[str], placed: SlotHolders) -> dict[NumaPlace, CpuMemoryPods]:
         """Room of the slots that the plans of all other groups' workloads keep for who is still to come."""
         kept: dict[NumaPlace, CpuMemoryPods] = {}
-        for made in self._plans.values():
-            for name, slots in made.plan.slots.items():
-                if name in but or name not in self._expected:
-                    continue
-                demand = self._expected[name].demand
-                for place, replicas in slots:
-                    coming = max(0, replicas - placed.places[name, place])
-                    cpu, memory, pods = kept.get(place, NO_ROOM)
-                    kept[place] = cpu + coming * demand.expected_milli, memory + coming * demand.memory, pods + coming
+        for name, place, coming in self._still_to_come(but, placed):
+            demand = self._expected[name].demand
+            cpu, memory, pods = kept.get(place, NO_ROOM)
+            kept[place] = cpu + coming * demand.expected_milli, memory + coming * demand.memory, pods + coming
         return kept
 
+    def _without(self, left: LeftOnNodes, but: Collection[str], placed: SlotHolders) -> LeftOnNodes:
+        """What the plans of all other groups' workloads do not count on."""
+        rest = {**left}
+        for name, place, coming in self._still_to_come(but, placed):
+            demand, (cpu, memory) = self._expected[name].demand, self._overheads[name]
+            if (whole := rest.get(place.node)) is not None:
+                rest[place.node] = Allocatable(
+                    whole.cpu - coming * (demand.expected_milli + cpu),
+                    whole.memory - coming * (demand.memory + memory),
+                    whole.pods - coming,
+                )
+        return rest
 
-def _without(left: LeftOnNodes, kept: Mapping[NumaPlace, CpuMemoryPods]) -> LeftOnNodes:
-    """What other plans do not count on."""
-    rest = {**left}
-    for place, room in kept.items():
-        if (whole := rest.get(place.node)) is not None:
-            rest[place.node] = Allocatable(*(all_of_it - part for all_of_it, part in zip(whole, room, strict=True)))
-    return rest
+    def _still_to_come(self, but: Collection[str], placed: SlotHolders) -> Iterator[tuple[str, NumaPlace, int]]:
+        """By the plans of all other groups: workloads, where, and how many more."""
+        for made in self._plans.values():
+            for name, slots in made.plan.slots.items():
+                if name not in but and name in self._expected:
+                    for place, replicas in slots:
+                        yield name, place, max(0, replicas - placed.places[name, place])
 
 
 def _demand(name: str, placed: SlotHolders, known: ClusterTraffic) -> Demand | None:

@@ -33,6 +33,7 @@ from extender.state.columns.arrays import Bools, Floats, Positions
 from extender.state.columns.free_room import FreeRoom, NumaPlace
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
+from numakin.placement.plan.problem import CpuAndMemory
 
 LEAST_GAIN = 0.5
 """What each restart has to bring home, in average members' parts of the group's traffic. Of two equal halves each
@@ -74,7 +75,9 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CutMember:
-    """A pod of a group. movable: another would be created for it, were it evicted, on any of the nodes of where."""
+    """A pod of a group. movable: another would be created for it, were it evicted, on any of the nodes of where.
+    overhead: what it takes of its node beside its demand.
+    """
 
     uid: str
     namespace: str
@@ -84,6 +87,7 @@ class CutMember:
     demand: Demand
     movable: bool
     where: NodeSet = ANYWHERE
+    overhead: CpuAndMemory = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ class CutGroup:
 @dataclass(frozen=True, slots=True)
 class RegroupStep:
     """One pod to evict, and where the one in its place is to come. gain: of the group's traffic, what this brings
-    nearer once the steps before it are done.
+    nearer once the steps before it are done. overhead: as `CutMember` has it.
     """
 
     uid: str
@@ -128,6 +132,7 @@ class RegroupStep:
     to: NumaPlace
     demand: Demand
     gain: float
+    overhead: CpuAndMemory = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,28 +243,35 @@ def _take(found: Regrouping, rooms: FreeRoom) -> bool:
     """Takes its room; False, and nothing, where some of it is taken already."""
     index = {name: at for at, name in enumerate(rooms.nodes)}
     asked: dict[tuple[int, int], Floats] = {}
+    beside: dict[tuple[int, int], Floats] = {}
     of_nodes: dict[int, Floats] = {}
     for step in found.steps:
         node = index[step.to.node]
         (numa_node,) = np.flatnonzero(rooms.numa_node[node] == step.to.numa_node).tolist()
-        asks = np.array((step.demand.expected_milli, step.demand.memory, 1))
+        asks, more = np.array((step.demand.expected_milli, step.demand.memory, 1)), np.array((*step.overhead, 0))
         asked[node, numa_node] = asked.get((node, numa_node), 0) + asks
-        of_nodes[node] = of_nodes.get(node, 0) + asks
+        beside[node, numa_node] = beside.get((node, numa_node), 0) + more
+        of_nodes[node] = of_nodes.get(node, 0) + asks + more
     lacking = any(rooms.cpu[at] < asks[0] or rooms.memory[at] < asks[1] for at, asks in asked.items())
     if lacking or any((rooms.left[:, node] < asks).any() for node, asks in of_nodes.items()):
         return False
     for (node, numa_node), asks in asked.items():
-        rooms.take(node, numa_node, asks.tolist())
+        cpu, memory, _ = beside[node, numa_node].tolist()
+        rooms.take(node, numa_node, asks.tolist(), overhead=(cpu, memory))
     return True
 
 
 class _Kind(NamedTuple):
-    """Members that are alike: workload's index, demand, where they are, and where they may go."""
+    """Members that are alike: workload's index, demand, where they are, what their node gives them, with what they take
+    beside their demand, and where they may go.
+    """
 
     workload: int
     cpu: int
     memory: int
     origin: int
+    given_cpu: int
+    given_memory: int
     where: NodeSet
 
 
@@ -307,8 +319,9 @@ class _Board:
             origin = at[member.spot]
             here[index[member.workload], origin] += 1
             if member.movable:
-                demand = member.demand
-                kind = _Kind(index[member.workload], demand.expected_milli, demand.memory, origin, member.where)
+                cpu, memory = member.demand.expected_milli, member.demand.memory
+                given = cpu + member.overhead[0], memory + member.overhead[1]
+                kind = _Kind(index[member.workload], cpu, memory, origin, *given, member.where)
                 if kind not in kinds:
                     kinds[kind] = len(kinds)
                     self._kinds.append(kind)
@@ -395,7 +408,7 @@ class _Board:
         if not pairs:
             return None
         numbers, spots = np.array(pairs).T
-        kinds = np.array([self._kinds[kind][:4] for kind in numbers.tolist()])
+        kinds = np.array([self._kinds[kind][:-1] for kind in numbers.tolist()])
         workloads, origins = kinds[:, 0].astype(np.intp), kinds[:, 3].astype(np.intp)
         gains = self._gains(draft, workloads, spots)[:, : self._bins]
         gains = gains - np.where(spots == origins, self._price, 0.0)[:, None]
@@ -403,7 +416,7 @@ class _Board:
         fits = (cpu >= np.maximum(LEAST, kinds[:, 1])[:, None]) & (memory >= kinds[:, 2][:, None])
         nodes = self._nodes[: self._bins]
         left = draft.left[:, nodes]
-        given = (left[0] >= kinds[:, 1][:, None]) & (left[1] >= kinds[:, 2][:, None]) & (left[2] >= 1)
+        given = (left[0] >= kinds[:, 4][:, None]) & (left[1] >= kinds[:, 5][:, None]) & (left[2] >= 1)
         fits &= given | (nodes == self._nodes[spots][:, None])  # who is counted there already asks for no more
         fits &= target & ~self._barred[numbers] & (np.arange(self._bins) != spots[:, None])
         gains = np.where(fits, gains, -np.inf)
@@ -449,7 +462,7 @@ class _Board:
             if at != alike.origin:
                 draft.cpu[at] += sign * alike.cpu
                 draft.memory[at] += sign * alike.memory
-                draft.left[:, self._nodes[at]] += sign * np.array((alike.cpu, alike.memory, 1))
+                draft.left[:, self._nodes[at]] += sign * np.array((alike.given_cpu, alike.given_memory, 1))
         draft.moves += 1
 
     def _value(self, draft: _Draft, near: Floats | None = None) -> float:
@@ -479,7 +492,7 @@ class _Board:
             spot = self._spots[to]
             yield RegroupStep(
                 member.uid, member.namespace, member.name, member.workload, member.spot,
-                NumaPlace(spot.node, spot.numa_nodes.lowest), member.demand, gain / self._total,
+                NumaPlace(spot.node, spot.numa_nodes.lowest), member.demand, gain / self._total, member.overhead,
             )  # fmt: skip
 
     def _gain_of(self, draft: _Draft, kind: int, to: int) -> float:

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from extender.state.pods import NOTHING_BESIDE, PodRow
+from extender.state.pods import PodRow
 from numakin.placement.optin.parsing import opted_in
 from numakin.placement.plan.problem import CpuAndMemory
+
+NOTHING: CpuAndMemory = (0, 0)
 
 MOST_LEFT = 1024
 """Workloads of one namespace that have left a node and are remembered; the oldest go first."""
@@ -27,11 +29,13 @@ class ReplicaCount(NamedTuple):
 class ReplicaCounts:
     """Of opted-in pods that the API server has, without those that have ended or are being deleted. pods: by node, all
     that are bound there and have not ended; overhead: what they take beside their containers, where that is anything.
+    beside: of one pod, by workload, as the latest of those that count has it, where that is anything.
     """
 
     def __init__(self) -> None:
         self.pods: Counter[str] = Counter()
         self.overhead: dict[str, CpuAndMemory] = {}
+        self.beside: dict[str, CpuAndMemory] = {}
         self._pods: Counter[tuple[str, str]] = Counter()
         self._bound: Counter[str] = Counter()
         self._in_namespace: Counter[str] = Counter()
@@ -42,7 +46,7 @@ class ReplicaCounts:
         """None: the API server does not have it."""
         self._bind(_bound_to(before), _bound_to(after))
         for row, step in ((before, -1), (after, 1)):
-            if row is not None and row.overhead != NOTHING_BESIDE and (node := _bound_to(row)):
+            if row is not None and row.beside != NOTHING and (node := _bound_to(row)):
                 self._count_overhead(node, row, step)
         old, new = counted(before), counted(after)
         if old == new:
@@ -51,6 +55,9 @@ class ReplicaCounts:
             self._add(new, 1)
         if old is not None:
             self._add(old, -1)
+        for at, row in ((old, None), (new, after)):
+            if at is not None:
+                self._note_beside(at[0], row)
 
     def _bind(self, left: str, node: str) -> None:
         if left == node:
@@ -63,10 +70,17 @@ class ReplicaCounts:
             self.pods[node] += 1
 
     def _count_overhead(self, node: str, row: PodRow, step: int) -> None:
-        cpu, memory = self.overhead.get(node, (0, 0))
-        self.overhead[node] = cpu + step * row.overhead.cpu_milli, memory + step * row.overhead.memory
-        if self.overhead[node] == (0, 0):
+        cpu, memory = self.overhead.get(node, NOTHING)
+        self.overhead[node] = cpu + step * row.beside[0], memory + step * row.beside[1]
+        if self.overhead[node] == NOTHING:
             del self.overhead[node]
+
+    def _note_beside(self, workload: str, row: PodRow | None) -> None:
+        """row: a pod of it that counts from now on; None: one counts no more."""
+        if row is not None and row.beside != NOTHING:
+            self.beside[workload] = row.beside
+        elif row is not None or not self.total(workload):
+            self.beside.pop(workload, None)
 
     def _add(self, at: tuple[str, str], step: int) -> None:
         """By a step that takes as long however many workloads there are."""
@@ -112,7 +126,7 @@ class ReplicaCounts:
         """What changes there changes nothing here."""
         copied = ReplicaCounts()
         copied.pods, copied._pods, copied._bound = self.pods.copy(), self._pods.copy(), self._bound.copy()
-        copied.overhead = self.overhead.copy()
+        copied.overhead, copied.beside = self.overhead.copy(), self.beside.copy()
         copied._in_namespace = self._in_namespace.copy()
         copied._left = {namespace: left.copy() for namespace, left in self._left.items()}
         return copied

@@ -203,7 +203,8 @@ def movable(row: PodRow) -> bool:
 
 def _member(row: PodRow, pod: Reservation, node: str, where: NodeSet) -> CutMember:
     spot = Spot(node, pod.numa_nodes)
-    return CutMember(row.uid, row.namespace, row.name, row.workload, spot, pod.demand, movable(row), where)
+    said = pod.demand, movable(row), where, row.beside
+    return CutMember(row.uid, row.namespace, row.name, row.workload, spot, *said)
 
 
 class StepChecks:

@@ -75,5 +75,8 @@ def _again(
         count -= max(0, nodes.to_come.counts.total(workload) - kept.count)
     cpu, memory = demand.expected_milli, demand.memory
     where, pages = nodes.admission.where(terms), tuple(sorted(demand.hugepages.items()))
-    pods = [Pod(f"{row.uid} again", workload, (cpu, memory, 1), where, pages) for row, _ in alike[: max(0, count)]]
+    pods = [
+        Pod(f"{row.uid} again", workload, (cpu, memory, 1), where, pages, overhead=row.beside)
+        for row, _ in alike[: max(0, count)]
+    ]
     return pods, (ahead * cpu, ahead * memory, ahead)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Generic, TypeVar
 
-from extender.planning.replica_counts import ReplicaCounts, counted
+from extender.planning.replica_counts import NOTHING, ReplicaCounts, counted
 from extender.scoring.predict import opt_ins
 from extender.state.pods import PodRow
 from extender.state.templates import Templates
@@ -125,11 +125,14 @@ class ReplicasToCome:
             some = next(iter(kept.values()))
             there = self.counts.total(workload) + (workload == beside)
             if (missing := sum(each.count for each in kept.values()) - there) > 0:
-                yield replace(some, count=missing)
+                yield self._still(some, missing)
         for workload, former in islice(self._former_of.of(group).items(), MOST_WORKLOADS):
             missing = len(former) - (workload == beside)
             if workload not in controllers and missing > 0 and self.counts.total(workload):
-                yield replace(next(iter(former.values())), count=missing)
+                yield self._still(next(iter(former.values())), missing)
+
+    def _still(self, one: ToldReplicas, count: int) -> ToldReplicas:
+        return replace(one, count=count, overhead=self.counts.beside.get(one.workload, NOTHING))
 
     def renews(self, group: str) -> bool:
         """Whether a controller is replacing pods of the group by others of another template."""

@@ -415,7 +415,7 @@ class WaitingGroups:
         """Replicas as the pods that they will be."""
         for each in self.to_come[group]:
             asks, where = _room(counted(each.demand, self.uses.get(each.workload, 0))), self.admission.where(each.terms)
-            more = asks, where, _pages(each.demand), each.devices
+            more = asks, where, _pages(each.demand), each.devices, each.overhead
             for number in range(each.count if each.anywhere else 0):
                 yield Pod(f"{each.workload} to come {number}", each.workload, *more)
 

@@ -183,7 +183,6 @@ def waiting_pod(row: PodRow) -> WaitingPod | None:
     if opt_in is None or not opt_in.group:
         return None
     terms = row.priority, row.gated, row.own_terms, opt_in.size or row.told_size, row.sized_by, row.gang
-    overhead = row.overhead.cpu_milli, row.overhead.memory
     return WaitingPod(
-        opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms, overhead=overhead
+        opt_in.group, row.workload, demand, row.devices, *terms, row.kind, terms=row.terms, overhead=row.beside
     )

@@ -30,6 +30,7 @@ from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.names import is_kind, is_object
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms, Taint
 from numakin.placement.model.workload import NODE, template_of
+from numakin.placement.plan.problem import CpuAndMemory
 from numakin.placement.traffic.mentions import NO_MENTIONS, Mentions
 
 Row = TypeVar("Row")
@@ -246,6 +247,11 @@ class PodRow:
     def devices_of(self, container: str) -> Devices:
         """Of one of its containers."""
         return next((tuple(sorted(each.devices.items())) for each in self.containers if each.name == container), ())
+
+    @property
+    def beside(self) -> CpuAndMemory:
+        """What it takes of its node beside its containers."""
+        return self.overhead.cpu_milli, self.overhead.memory
 
     def asks_as(self, other: PodRow) -> bool:
         """Whether both ask for the same resources."""

@@ -15,6 +15,7 @@ from numakin.placement.model.demand import Demand
 from numakin.placement.model.live_usage import Devices
 from numakin.placement.model.node_terms import NO_TERMS, NodeTerms
 from numakin.placement.optin.parsing import LARGEST_SIZE
+from numakin.placement.plan.problem import CpuAndMemory
 
 COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 """The label by which scheduler-plugins' coscheduling knows the pods that it lets start together."""
@@ -69,7 +70,8 @@ class ToldReplicas:
     """What a controller keeps of one workload, NAMESPACE/KIND/NAME as `PodRow.workload` has it: so many pods of this
     group, each of which asks for this. anywhere: they say no more of where they may run than terms of nodes. ahead: how
     many of a newer template may come before those that they replace have left their room. template: another for each
-    that it has; empty: it replaces no pods as that changes. paused: nor does it now.
+    that it has; empty: it replaces no pods as that changes. paused: nor does it now. overhead: what each takes of its
+    node beside its demand, as pods of the workload say that there are: a template does not, as a RuntimeClass has it.
     """
 
     workload: str
@@ -82,6 +84,7 @@ class ToldReplicas:
     ahead: int = 0
     template: str = ""
     paused: bool = False
+    overhead: CpuAndMemory = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -586,6 +586,18 @@ class TestWhatPodsTakeBesideTheirContainers:
         created(nodes, clock)
         assert "default/vms" in held(nodes, "a")
 
+    @pytest.mark.parametrize(("overhead", "home"), [(Demand(), "a"), (Demand(250), "b")])
+    def test_is_counted_for_those_too_that_are_not_created_yet(
+        self, nodes: Cluster, clock: Clock, overhead: Demand, home: str
+    ) -> None:
+        """As for the one that is: a Deployment's template says nothing of it."""
+        nodes.apply_nodes(Changes(rows=(NodeRow("a", allocatable=Allocatable(2_000 + 9_000)),)))
+        kept = ToldReplicas("default/Deployment/shop", "default/shop", 8, Demand(1_000))
+        nodes.told(DEPLOYMENTS, Changes(rows=(ToldRow("default/shop", replicas=kept),)))
+        (first,) = of_group("shop", 1)
+        created(nodes, clock, replace(first, owner=OwnerRow("Deployment", "shop"), overhead=overhead))
+        assert next(node for node in ("a", "b") if "default/shop" in held(nodes, node)) == home
+
 
 class TestHowManyPodsANodeTakes:
     """20 small pods: their room is on NUMA node 1 of b, with least left over."""

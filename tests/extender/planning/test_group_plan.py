@@ -391,6 +391,37 @@ def test_newcomers_are_planned_on_nodes_that_take_all_of_them(cluster: Cluster):
     assert planned["n1"] <= 3
 
 
+@pytest.mark.parametrize(("overhead", "most"), [(0, 4), (1, 3)])
+def test_newcomers_are_planned_where_nodes_have_what_they_take_beside_their_containers(
+    cluster: Cluster, overhead: int, most: int
+):
+    """As their RuntimeClass says. n1 has CPU for the containers of the four that come again, and n2 is smaller."""
+    rows = [replace(newcomer(name, 9), node="n1", phase="Running", overhead=Demand(overhead)) for name in "abcd"]
+    nodes = tuple(NodeRow(name, allocatable=Allocatable(cpu)) for name, cpu in (("n1", 16_000), ("n2", 8_500)))
+    cluster.apply_nodes(Changes(rows=nodes, whole=True))
+    tell(
+        cluster, "n1", *(reservation(f"{name}-9", home, milli=4000) for name, home in zip("abcd", "0011", strict=True))
+    )
+    cluster.apply_pods(Changes(rows=tuple(rows)))
+    cluster.learned(known(a=1, b=1, c=1, d=1))
+    cluster.apply_pods(Changes(gone=tuple(row.uid for row in rows)))
+    tell(cluster, "n1", generation=3)
+    cluster.learned(known())
+    planned = Counter(
+        slot.place.node for slots in cluster.plans.values() for slot in slots for _ in range(slot.replicas)
+    )
+    assert planned.total() == 4
+    assert planned["n1"] <= most
+    assert (planned["n1"] == 4) is (most == 4)
+
+
+def test_of_small_pods_that_take_much_beside_their_containers_as_many_are_planned_as_the_node_has_room_for():
+    small = [Workload(A, Demand(cpu_milli=100), 10)]
+    left = {"n1": Allocatable(1_000)}
+    plan = make_plan([view("n1")], small, {}, {}, {}, left=left, overheads={A: (250, 0)})
+    assert sum(count for _, count in plan.slots[A]) == 2
+
+
 def test_a_planned_slot_without_room_is_passed_over(cluster: Cluster):
     cluster._nodes.plans = {A: (Vacancy(NumaPlace("n2", 1), 1),)}
     assert arrive(cluster, "a") == ("n2", "1")

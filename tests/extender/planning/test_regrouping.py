@@ -19,12 +19,17 @@ from tests.extender.planning.optimum import closeness, net, optimum
 from tests.extender.planning.rooms import WIDE, room
 
 
-def members(workload: str, count: int, spot: str, *, milli: int = 1000, memory: int = 0, movable: bool = True):
-    """spot: NODE/NUMA-NODES."""
+def members(
+    workload: str, count: int, spot: str, *, milli: int = 1000, memory: int = 0, movable: bool = True, overhead=0
+):
+    """spot: NODE/NUMA-NODES. overhead: millicores of its node beside its own."""
     node, _, numa_nodes = spot.partition("/")
     where, demand = Spot(node, NumaSet.parse(numa_nodes)), Demand(milli, memory)
     return [
-        CutMember(f"{workload}-{spot}-{at}", "shop", f"{workload}-{at}", f"shop/Deployment/{workload}", where, demand, movable)
+        CutMember(
+            f"{workload}-{spot}-{at}", "shop", f"{workload}-{at}", f"shop/Deployment/{workload}", where, demand, movable,
+            overhead=(overhead, 0),
+        )
         for at in range(count)
     ]  # fmt: skip
 
@@ -50,6 +55,21 @@ def test_a_stray_joins_the_others():
     assert moves(found) == {"n1 > n0/0": 1}
     assert (found.whole, found.restarts, found.before, found.after) == (True, 1, {"n0": 9, "n1": 1}, {"n0": 10})
     assert (found.locality, found.reached, found.gain) == pytest.approx((0.8, 1.0, 0.2))
+
+
+def test_what_pods_take_beside_their_containers_has_to_be_left_on_the_node():
+    """And on no NUMA node: it is none's in particular."""
+    group = cut(members("web", 9, "n0/0"), members("web", 2, "n1/1", overhead=100))
+    assert moves(planned(group, room([2000, 0], [0, 0], left=[2200, 0]))) == {"n1 > n0/0": 2}
+    assert moves(planned(group, room([2000, 0], [0, 0], left=[2199, 0]))) == {"n1 > n0/0": 1}
+
+
+def test_of_two_groups_one_alone_has_the_room_for_what_its_pods_take_beside_their_containers():
+    groups = [
+        cut(members("web", 9, "n0/0"), members("web", 1, "n1/1", overhead=100), name=f"shop/{name}") for name in "ab"
+    ]
+    assert len(plan_all(groups, room([2000, 0], [0, 0], left=[2199, 0]), closeness)) == 1
+    assert len(plan_all(groups, room([2000, 0], [0, 0], left=[2200, 0]), closeness)) == 2
 
 
 def test_the_smaller_part_moves_where_both_have_room():

@@ -44,6 +44,9 @@ def test_after_any_changes_those_are_counted_that_opted_in_and_neither_ended_nor
     for node, taken in beside.items():
         sums = sum(each.cpu_milli for each in taken), sum(each.memory for each in taken)
         assert counts.overhead.get(node, (0, 0)) == sums
+    said = counts.beside.get("default/Deployment/web")
+    assert said is None or said in {row.beside for row, _ in changes if row.annotations} - {(0, 0)}
+    assert live or said is None
     assert counts.anywhere("default/Deployment/web").bound == nodes["n1"] + nodes["n2"]
     assert counts.total("default/Deployment/web") == len(live)
 

@@ -134,6 +134,16 @@ def test_nobody_is_sent_to_a_node_that_takes_no_pods_more(apart: Cluster):
     assert {step.to.node for step in plan.steps} == {"b"}
 
 
+@pytest.mark.parametrize(("left", "to"), [(1_025, "a"), (1_024, "b")])
+def test_nobody_is_sent_where_too_little_is_left_for_what_pods_take_beside_their_containers(
+    apart: Cluster, left: int, to: str
+):
+    limited = NodeRow("a", allocatable=Allocatable(3 * 1_025 + left))
+    apart.apply_nodes(Changes(rows=(limited, NodeRow("b")), whole=True))
+    plan = searched(apart, *(replace(each, overhead=Demand(25)) for each in ROWS)).plans["default/shop"]
+    assert {step.to.node for step in plan.steps} == {to}
+
+
 @pytest.mark.parametrize(("pool", "to"), [({"a", "b"}, "a"), ({"b"}, "b")], ids=["of both", "of b"])
 def test_pods_are_gathered_where_their_terms_of_nodes_let_them(apart: Cluster, pool: set[str], to: str):
     labels = {node: {"pool": "fast"} if node in pool else {} for node in ("a", "b")}
