@@ -413,9 +413,10 @@ class Cluster:
         with self._lock:
             now, rows = self._figures(), dict(self._ledger.rows)
             names, workloads = self._history.names(), self._nodes.locations.workloads()
+            admission = self._nodes.admission
         # There may be 150,000 of them: no thread waits for the lock meanwhile.
         names |= {uid: f"{row.namespace}/{row.name}" for uid, row in rows.items()}
-        return Picture.of(now, names, workloads, rows)
+        return Picture.of(now, names, workloads, rows, admission)
 
     def _figures(self) -> Figures:
         now = self._expire()

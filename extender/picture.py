@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from extender.scoring.node_table import NodeState
+from extender.state.admission import Admission
 from extender.state.node_view import Assumption
 from extender.state.pods import PodRow
 
@@ -32,18 +33,24 @@ class Figures:
 @dataclass(frozen=True, slots=True)
 class Picture(Figures):
     """nodes: by name. By pod uid: names, NAMESPACE/NAME; workloads, NAMESPACE/KIND/NAME; rows, as the API server has
-    them.
+    them. admission: what it says of nodes.
     """
 
     names: Mapping[str, str]
     workloads: Mapping[str, str]
     rows: Mapping[str, PodRow]
+    admission: Admission
 
     @classmethod
     def of(
-        cls, figures: Figures, names: Mapping[str, str], workloads: Mapping[str, str], rows: Mapping[str, PodRow]
+        cls,
+        figures: Figures,
+        names: Mapping[str, str],
+        workloads: Mapping[str, str],
+        rows: Mapping[str, PodRow],
+        admission: Admission,
     ) -> Picture:
         nodes = tuple(sorted(figures.nodes, key=lambda state: state.view.name))
         counts = figures.expired, figures.bindings, figures.unscored, figures.splits, figures.faults
         held = figures.held_milli, figures.given_back
-        return cls(nodes, figures.assumed, figures.groups, *counts, *held, names, workloads, rows)
+        return cls(nodes, figures.assumed, figures.groups, *counts, *held, names, workloads, rows, admission)

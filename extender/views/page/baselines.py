@@ -10,14 +10,17 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from heapq import heappop, heapreplace
+from operator import le
 from threading import Lock
 
-from extender.planning.group_plan import make_plan, roomiest
+from extender.planning.group_plan import NO_BOUNDS, LeftOnNodes, Overheads, make_plan, roomiest
 from extender.state.columns.free_room import NumaPlace
 from extender.state.node_view import NodeView
+from extender.state.pods import NOT_SAID, Allocatable
 from extender.views.page.scene import SHARE
 from numakin.placement.model.demand import Demand
 from numakin.placement.plan.problem import CpuAndMemory, Weights, Workload, free_room
@@ -38,16 +41,22 @@ MOST_KEPT = 100
 @dataclass(frozen=True, slots=True)
 class PlacedGroup:
     """A group to place anew. workloads: by pod uid. demands: of one replica. weights: between workloads, each pair
-    once, in ascending order.
+    once, in ascending order. overheads: what one replica takes of its node beside its demand.
     """
 
     workloads: Mapping[str, str]
     demands: Mapping[str, Demand]
     weights: Weights
+    overheads: Overheads = field(default_factory=dict)
 
     @property
     def replicas(self) -> Counter[str]:
         return Counter(self.workloads.values())
+
+    def asks(self, workload: str) -> Allocatable:
+        """What one replica asks of its node."""
+        demand, (cpu, memory) = self.demands[workload], self.overheads.get(workload, (0, 0))
+        return Allocatable(demand.cpu_milli + cpu, demand.memory + memory, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +68,22 @@ class Compared:
     spread: float
 
 
-def compared(group: PlacedGroup, views: Sequence[NodeView]) -> Compared:
-    """views: of the nodes that newcomers may go to."""
+def compared(group: PlacedGroup, views: Sequence[NodeView], given: LeftOnNodes = NO_BOUNDS) -> Compared:
+    """views: of the nodes that newcomers may go to. given: what kube-scheduler has to give there to the group and to
+    what others request.
+    """
     member_counts = Counter(view.name for view in views for uid in view.index.member_pods if uid in group.workloads)
-    need = sum(group.demands[workload].cpu_milli * count for workload, count in group.replicas.items())
     empty = [_without(view, group) if view.name in member_counts else view for view in views]
-    return Compared(
-        best=_local(group, _planned(group, empty, member_counts, need)),
-        lowest_first=_mean(group, empty, min),
-        spread=_mean(group, empty, lambda rooms: max(rooms, key=lambda numa_node: (rooms[numa_node], -numa_node))),
-    )
+    left = {view.name: _left(given.get(view.name, NOT_SAID), view) for view in empty}
+    lowest_first = _mean(group, empty, left, min)
+    spread = _mean(group, empty, left, lambda rooms: max(rooms, key=lambda at: (rooms[at], -at)))
+    planned = _local(group, _planned(group, empty, left, member_counts))
+    return Compared(max(planned, lowest_first, spread), lowest_first, spread)
+
+
+def _left(given: Allocatable, view: NodeView) -> Allocatable:
+    cpu, memory = view.requested
+    return Allocatable(given.cpu - cpu, given.memory - memory, given.pods)
 
 
 class Comparisons:
@@ -122,22 +137,26 @@ def _local(group: PlacedGroup, counts: Counts) -> float:
     return local / total if total else 0.0
 
 
-def _planned(group: PlacedGroup, views: Sequence[NodeView], member_counts: Mapping[str, int], need: int) -> Counts:
+def _planned(
+    group: PlacedGroup, views: Sequence[NodeView], left: LeftOnNodes, member_counts: Mapping[str, int]
+) -> Counts:
+    need = int(sum(group.asks(workload).cpu * count for workload, count in group.replicas.items()))
     workloads = [Workload(name, group.demands[name], count) for name, count in sorted(group.replicas.items())]
-    machines = roomiest(views, member_counts, {}, need)
+    machines = roomiest(views, member_counts, {}, need, left=left)
     if not machines:
         return {}
-    plan = make_plan(machines, workloads, group.weights, {}, {})
+    plan = make_plan(machines, workloads, group.weights, {}, {}, left=left, overheads=group.overheads)
     return {name: {slot.place: slot.replicas for slot in slots} for name, slots in plan.slots.items()}
 
 
-def _mean(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser) -> float:
+def _mean(group: PlacedGroup, views: Sequence[NodeView], left: LeftOnNodes, choose: Chooser) -> float:
     """Over some orders of arrival: one alone may be lucky."""
-    return sum(_local(group, _scheduled(group, views, choose, order)) for order in range(ORDERS)) / ORDERS
+    return sum(_local(group, _scheduled(group, views, left, choose, order)) for order in range(ORDERS)) / ORDERS
 
 
-def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, order: int) -> Counts:
+def _scheduled(group: PlacedGroup, views: Sequence[NodeView], left: LeftOnNodes, choose: Chooser, order: int) -> Counts:
     """One pod after the other, in an order that is random and always the same."""
+    left = {**left}
     room = {view.name: free_room(view.machine, view.occupancy) for view in views}
     taken = {view.name: -_free_share(view, room[view.name]) for view in views}
     whole = {view.name: 1000 * len(view.machine.cpus) for view in views}
@@ -146,10 +165,11 @@ def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, o
     counts: dict[str, Counter[NumaPlace]] = {}
     for uid in sorted(group.workloads, key=lambda uid: blake2b(f"{order} {uid}".encode(), digest_size=8).digest()):
         workload = group.workloads[uid]
-        demand = group.demands[workload]
-        node, rooms = _emptiest(candidates[workload], taken, room, demand)
+        demand, asks = group.demands[workload], group.asks(workload)
+        node, rooms = _emptiest(candidates[workload], taken, partial(_rooms_on, room, left, demand, asks))
         if not rooms:
             continue
+        left[node] = Allocatable(*(had - asked for had, asked in zip(left[node], asks, strict=True)))
         numa_node = choose(rooms)
         cpu, memory = room[node][numa_node]
         room[node][numa_node] = cpu - demand.cpu_milli, memory - demand.memory
@@ -159,23 +179,29 @@ def _scheduled(group: PlacedGroup, views: Sequence[NodeView], choose: Chooser, o
 
 
 def _emptiest(
-    nodes: list[tuple[float, str]],
-    taken: Mapping[str, float],
-    room: Mapping[str, Mapping[int, CpuAndMemory]],
-    demand: Demand,
+    nodes: list[tuple[float, str]], taken: Mapping[str, float], rooms_on: Callable[[str], dict[int, int]]
 ) -> tuple[str, dict[int, int]]:
-    """The emptiest node that holds the demand, with the free millicores of its NUMA nodes that do. nodes: a heap by the
-    share that was taken of each; those that do not hold it never will again, and go.
+    """The emptiest node with room, with the free millicores of its NUMA nodes that have it. nodes: a heap by the share
+    that was taken of each; those without room never have it again, and go.
     """
     while nodes:
         share, node = nodes[0]
         if share < taken[node]:
             heapreplace(nodes, (taken[node], node))
-        elif rooms := {at: left[0] for at, left in room[node].items() if _holds(left, demand)}:
+        elif rooms := rooms_on(node):
             return node, rooms
         else:
             heappop(nodes)
     return "", {}
+
+
+def _rooms_on(
+    room: Mapping[str, Mapping[int, CpuAndMemory]], left: LeftOnNodes, demand: Demand, asks: Allocatable, node: str
+) -> dict[int, int]:
+    """The free millicores of its NUMA nodes that hold the demand; none where too little is left of the node."""
+    if not all(map(le, asks, left[node])):
+        return {}
+    return {at: free[0] for at, free in room[node].items() if _holds(free, demand)}
 
 
 def free_milli(view: NodeView) -> int:

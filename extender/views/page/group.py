@@ -5,13 +5,14 @@ would have been possible and what others would have given.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from heapq import nlargest
 
 from extender.planning.regrouping import NOT_SEARCHED, Regroupings
 from extender.scoring.node_table import NodeState
 from extender.state.node_view import NodeView
+from extender.state.pods import Allocatable
 from extender.views.locality_history import LocalityHistory
 from extender.views.page import Row
 from extender.views.page.baselines import MOST_NODES, Compared, Comparisons, PlacedGroup, compared, free_milli
@@ -80,7 +81,21 @@ def _compared(uids: Sequence[str], scene: Scene, live: IsLive) -> Compared | Non
             demands[workloads[uid]] = _demand(uid, state)
     placed = {uid: workload for uid, workload in workloads.items() if workload in demands}
     views = own + nlargest(max(0, MOST_NODES - len(own)), elsewhere, key=free_milli)
-    return compared(PlacedGroup(placed, demands, _weights(placed, scene)), views)
+    rows = scene.picture.rows
+    overheads = {workload: rows[uid].beside for uid, workload in placed.items() if uid in rows}
+    group = PlacedGroup(placed, demands, _weights(placed, scene), overheads)
+    return compared(group, views, _allocatable(views, placed, scene))
+
+
+def _allocatable(views: Iterable[NodeView], uids: Collection[str], scene: Scene) -> dict[str, Allocatable]:
+    """What kube-scheduler has to give on each node, less what all pods but these take beside their containers, and less
+    their number.
+    """
+    given = {view.name: [*scene.picture.admission.allocatable(view.name)] for view in views}
+    for uid, row in scene.picture.rows.items():
+        if row.node in given and not row.ended and uid not in uids:
+            given[row.node] = [whole - part for whole, part in zip(given[row.node], (*row.beside, 1), strict=True)]
+    return {node: Allocatable(*left) for node, left in given.items()}
 
 
 def _demand(uid: str, state: NodeState) -> Demand:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from extender.planning.group_plan import LeftOnNodes
 from extender.state.node_view import NodeView
+from extender.state.pods import Allocatable
 from extender.views.page.baselines import MOST_KEPT, Compared, Comparisons, PlacedGroup, compared
 from numakin.placement.model.cpuset import NumaSet
 from numakin.placement.model.demand import Demand
@@ -69,6 +73,25 @@ def test_who_fits_nowhere_is_local_to_nobody() -> None:
 
 def test_without_nodes_there_is_nothing_to_compare_with() -> None:
     assert compared(_group({"web": 2}, {("web", "web"): 1.0}), []) == Compared(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "overhead"),
+    [
+        ({"n1": Allocatable(3_000 + CPU - 1)}, 0),
+        ({"n1": Allocatable(memory=3 * GIB + GIB - 1)}, 0),
+        ({"n1": Allocatable(pods=3)}, 0),
+        ({"n1": Allocatable(4_000)}, 1),
+    ],
+    ids=["CPU", "memory", "pods", "what they take beside their containers"],
+)
+def test_what_kube_scheduler_has_to_give_bounds_what_is_possible(given: LeftOnNodes, overhead: int):
+    """Kubelets keep some of a machine for themselves. n1 has room for the four, and gives it to three."""
+    group = replace(_group({"worker": 4}, {("worker", "worker"): 1.0}), overheads={"worker": (overhead, 0)})
+    nodes = [_node("n1", dict.fromkeys(group.workloads, "0"))]
+    assert compared(group, nodes).best == 1.0
+    bounded = compared(group, nodes, given)
+    assert bounded.best == bounded.lowest_first == pytest.approx(3 * 2 / (4 * 3))
 
 
 class Slow:
