@@ -232,7 +232,10 @@ def _take(kept: dict[str, dict[str, Named]], changes: Changes[Named]) -> None:
         kept.setdefault(row.namespace, {})[row.name] = row
     for key in changes.gone:
         namespace, _, name = key.partition("/")
-        kept.get(namespace, {}).pop(name, None)
+        left = kept.get(namespace, {})
+        left.pop(name, None)
+        if not left:
+            kept.pop(namespace, None)
 
 
 def _medians(seen: Mapping[Pair, float]) -> dict[str, float]:

@@ -58,7 +58,8 @@ class Remembered:
         if self._resting.pop(key, None) is not None:
             before = self._edges[key]
             missing = Amount(max(0.0, before.bytes - shown.bytes), max(0.0, before.messages - shown.messages))
-            self._fading[key] = (now, missing)
+            if any(missing):
+                self._fading[key] = (now, missing)
         since, rate = self._fading.get(key, (now, NOTHING))
         if now - since > FADED * self._half_life:
             del self._fading[key]

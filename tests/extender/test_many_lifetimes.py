@@ -14,9 +14,14 @@ from extender.settings import Settings
 from extender.state import departed
 from extender.state.node_report import DecisionRow, Report
 from extender.state.node_view import NodeView
-from extender.state.pods import Changes, OwnerRow, PodRow
+from extender.state.pods import Changes, OwnerRow, PodRow, ServiceRow
+from extender.traffic.known import TrafficLearning
+from extender.traffic.learned import LearnedGroup
+from extender.traffic.policies import PolicyRow
+from extender.traffic.remembered import FADED, REST_S
 from numakin.placement.decide.decide import Reason
 from numakin.placement.state.occupancy import fingerprint
+from numakin.placement.traffic.graph import HALF_LIFE_S, Amount, Flow, Key
 from tests.clock import Clock
 from tests.extender.machines import pod
 from tests.extender.running import machine, reservation
@@ -120,6 +125,51 @@ def test_nor_with_those_that_an_api_server_which_was_away_does_not_list_any_more
         cluster.score(want, NODES)
     cluster.apply_pods(Changes(whole=True))
     assert cluster.picture().workloads == {}
+
+
+class Namespaces:
+    """Ever new ones, each with two workloads that talk, a Service and a NetworkPolicy: they go, and come never again."""
+
+    def __init__(self) -> None:
+        self.learning, self._now, self._lived = TrafficLearning(), 0.0, 0
+
+    def play(self, count: int) -> None:
+        for at in range(self._lived, self._lived + count):
+            self._play(f"pr-{at}")
+        self._lived += count
+
+    def _play(self, namespace: str) -> None:
+        learning, names = self.learning, ("web", "db")
+        rows = [
+            replace(pod(f"{name}-{namespace}", node="a"), namespace=namespace, owner=OwnerRow("Deployment", name))
+            for name in names
+        ]
+        written = Amount(1000.0, 1.0)
+        between = Key(rows[0].workload, rows[1].workload, "tcp")
+        learning.restored(f"{namespace}/shop", LearnedGroup((), {between: written}), self._now)
+        learning.priors.services(Changes(rows=(ServiceRow(namespace, "db", {"app": "db"}),)))
+        learning.priors.policies(Changes(rows=(PolicyRow(namespace, "db"),)))
+        learning.apply(Changes(rows=tuple(rows)), self._now)
+        learning.receive("a", [Flow(rows[0].uid, rows[1].uid, "tcp", 1_000_000, 1000)], self._now)
+        learning.used("a", {row.workload: 100 for row in rows}, self._now)
+        learning.known(self._now)
+        self._now += 2 * HALF_LIFE_S * FADED
+        learning.known(self._now)
+        learning.priors.services(Changes(gone=(f"{namespace}/db",)))
+        learning.priors.policies(Changes(gone=(f"{namespace}/db",)))
+        learning.apply(Changes(gone=tuple(row.uid for row in rows)), self._now)
+        learning.known(self._now)
+        self._now += 2 * REST_S
+        learning.known(self._now)
+
+
+def test_nor_does_what_is_learned_with_namespaces_that_have_come_and_gone():
+    namespaces = Namespaces()
+    namespaces.play(5)
+    before = sizes(namespaces.learning)
+    namespaces.play(20)
+    grown = {name: (before[name], now) for name, now in sizes(namespaces.learning).items() if now > before[name]}
+    assert grown == {}
 
 
 def test_the_tables_are_found(cluster: Cluster):
