@@ -16,7 +16,7 @@ from flask import Flask
 
 from extender.apiserver import ApiServerLink
 from extender.cluster import Cluster
-from extender.config import LISTENS, BadConfig, ExtenderConfig, host_and_port, load
+from extender.config import LISTENS, ExtenderConfig, host_and_port, load
 from extender.kube.api import Api
 from extender.kube.namespace_settings import NamespaceRow, NamespaceSettings
 from extender.kube.objects import published
@@ -60,6 +60,7 @@ from numakin.kubeconfig import BadKubeconfig
 from numakin.placement.traffic.graph import Flow
 from numakin.process.hours import Hours
 from numakin.process.log import Log, set_up
+from numakin.process.options import ConfigError
 from numakin.process.threads import Standing, Threads, rows, worded
 from numakin.process.woken import WokenThread
 from numakin.wire.certificates import BadCertificate, Files
@@ -365,7 +366,7 @@ def main() -> None:
         for option in LISTENS:
             check_free(option, getattr(config, option))
         program = Program(config)
-    except (BadConfig, BadCertificate, BadKubeconfig) as bad:
+    except (ConfigError, BadCertificate, BadKubeconfig) as bad:
         print(f"numakin-extender: {bad}", file=sys.stderr)
         sys.exit(2)
     program.application().run()

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 from extender.apiserver import own_namespace
-from extender.config import BadConfig, ExtenderConfig
+from extender.config import ExtenderConfig
 from extender.kube.api import Api, ApiError, Unreachable
 from extender.kube.config import connect
 from extender.kube.tls.own_ca import OwnCa
 from extender.scheduler.metrics import Metrics
 from numakin.process.log import Log
+from numakin.process.options import ConfigError, flag
 from numakin.process.threads import Backoff, Threads
 from numakin.wire.certificates import BadCertificate, Files, Renewed
 
@@ -42,21 +43,20 @@ def namespace(config: ExtenderConfig) -> str:
 
 
 def connected(config: ExtenderConfig) -> Api | None:
-    """None without an API server: then pods are known from their enforcers' reports alone. BadConfig, BadKubeconfig
+    """None without an API server: then pods are known from their enforcers' reports alone. ConfigError, BadKubeconfig
     when that can't be meant.
     """
     api = connect(config.kubeconfig, os.environ) if config.kube else None
     for option, use in _NEEDS_API.items():
         if api is None and getattr(config, option):
-            flag = "--" + option.replace("_", "-")
-            raise BadConfig(f"{flag} needs an API server to {use}: --kubeconfig, or run as a pod")
+            raise ConfigError(f"{flag(option)} needs an API server to {use}: --kubeconfig, or run as a pod")
     if api is None and config.regroup == "evict":
-        raise BadConfig("--regroup evict needs an API server to evict by: --kubeconfig, or run as a pod")
+        raise ConfigError("--regroup evict needs an API server to evict by: --kubeconfig, or run as a pod")
     return api
 
 
 def own_certificates(config: ExtenderConfig, api: Api | None, threads: Threads) -> OwnCa | None:
-    """Certificates of numakin's own CA, made by now; BadConfig when they can't be."""
+    """Certificates of numakin's own CA, made by now; ConfigError when they can't be."""
     if not config.own_ca or api is None:
         return None
     own = OwnCa(api, namespace(config), SERVICES, threads=threads)
@@ -69,7 +69,7 @@ def own_certificates(config: ExtenderConfig, api: Api | None, threads: Threads) 
             wait_s = max(Backoff().wait_s(failures), bad.retry_after_s)
             if not bad.passing or time.monotonic() + wait_s > until:
                 own.stop(0.0)
-                raise BadConfig(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
+                raise ConfigError(f"--own-ca: the API server does not give or take the certificates: {bad}") from bad
             _log.warning("no certificates yet: the API server is asked again", why=str(bad), again_in_s=wait_s)
             time.sleep(wait_s)
         else:

@@ -1,26 +1,22 @@
-"""The enforcer's configuration: one frozen value, the same from the command line, the environment and a file.
-
-Strongest first: command line, NUMAKIN_* environment, TOML file (`--config`, or the runtime's drop-in file when the
-runtime launches the plugin). An unknown key or a bad value is an error that names it. Read by the hook, so: standard
-library only.
+"""The enforcer's configuration: one frozen value. Its file is `--config`'s, or the runtime's drop-in file where that
+launches the plugin. Read by the hook: standard library only.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from enforcer.settings import policy_options
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.errors import PlacementError
-from numakin.process.files import read_regular, worded
 from numakin.process.hours import Hours
+from numakin.process.options import ConfigError, option, read
 
-ENVIRONMENT = "NUMAKIN_"
+__all__ = ["Config", "ConfigError", "merged"]
 
 METRICS_PORT = 16862
 """NUMA on a telephone's keys, after a 1. No convention has it on a node: exporters share 9100 to 9999 (9464 is
@@ -28,62 +24,99 @@ OpenTelemetry's), Kubernetes' own components 10248 to 10259, Ceph 6800 to 7568, 
 ones begin at 30000.
 """
 
-
 PLUGIN_NAME = "numakin"
 """As an NRI plugin."""
 
 
-class ConfigError(ValueError):
-    """An option that can't be taken, worded for the operator."""
-
-
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Every option of `numakin-enforcer run`; the field's name with dashes is the flag, in capitals after NUMAKIN_
-    the environment variable.
-    """
+    """Every option of `numakin-enforcer run`."""
 
-    mode: str = "nri"
-    nri_socket: str = "/var/run/nri/nri.sock"
-    cri_socket: str = "unix:///run/containerd/containerd.sock"
-    plugin_index: str = "99"
-    node_name: str = ""
-    extender: str = ""
-    extender_ca: str = ""
-    extender_cert: str = ""
-    extender_key: str = ""
-    extender_token: str = ""
-    run_dir: str = "/run/numakin"
-    sysfs: str = "/sys"
-    procfs: str = "/proc"
-    reserved_cpus: str = ""
-    memory_tiers: str = ""
-    policy_options: str = ""
-    vm_runtimes: str = "kata*,firecracker*,krun*,runq*,urunc*"
-    podresources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
-    podresources_listen: str = "off"
-    metrics_listen: str = f"127.0.0.1:{METRICS_PORT}"
-    observe: str = "0.1"
-    window_s: float = 10.0
-    moves: str = "make"
-    move_hours: str = ""
-    move_budget: float = 2
-    replay: str = ""
-    log_level: str = "info"
-    log_format: str = "text"
+    mode: str = option(
+        "nri: a plugin of the runtime; bypass: for a runtime without NRI, followed over CRI, pinned a moment late",
+        "nri|bypass",
+        "nri",
+    )
+    nri_socket: str = option("the runtime's NRI socket", "PATH", "/var/run/nri/nri.sock")
+    cri_socket: str = option("the runtime's CRI socket, for bypass", "PATH", "unix:///run/containerd/containerd.sock")
+    plugin_index: str = option("two digits: where among the NRI plugins we are called", "INDEX", "99")
+    node_name: str = option("this Kubernetes node's name (default: the host's name)", "NAME")
+    extender: str = option(
+        "HOST:PORT of the extender's gRPC port, several with commas between; none: decide alone", "HOST:PORT"
+    )
+    extender_ca: str = option(
+        "the CA that signed the extender's certificate; none: no TLS; read anew at each dial", "FILE"
+    )
+    extender_cert: str = option("our own certificate, for an extender that demands one; read anew at each dial", "FILE")
+    extender_key: str = option("its private key", "FILE")
+    extender_token: str = option("the service account token that proves which node this is", "FILE")
+    run_dir: str = option("folder for the lock and the hook's socket", "FOLDER", "/run/numakin")
+    sysfs: str = option("where the machine is read from", "FOLDER", "/sys")
+    procfs: str = option("where the kernel's facts are read from", "FOLDER", "/proc")
+    reserved_cpus: str = option("CPUs that no member may use, such as 0-1", "CPUS")
+    memory_tiers: str = option(
+        "NUMA nodes of movable memory alone that members may spill to: CXL; not a GPU's", "TIERS"
+    )
+    policy_options: str = option(
+        "how members are placed, NAME or NAME=VALUE with commas between. As the kubelet has them: "
+        "prefer-closest-numa-nodes (on unless =false), max-allowable-numa-nodes=N, align-by-socket (restricted admits "
+        "that), distribute-cpus-across-numa, distribute-cpus-across-cores. Ours: max-exclusive-cpus-per-namespace=N, "
+        "unless its Namespace object says otherwise; shared-pool=all: every container of the node that no other owner "
+        "keeps to fewer CPUs keeps off exclusive ones; span=cache: members share the CPUs of one last-level cache, "
+        "while that has room, for pods without span.numakin.io; within-others: a member that another owner confines to "
+        "several NUMA nodes is narrowed to one of them once it has started (not in bypass mode)",
+        "OPTIONS",
+    )
+    vm_runtimes: str = option(
+        "handlers of RuntimeClasses whose containers run in virtual machines, and are left open, with "
+        "commas between and * for any characters; empty: none",
+        "HANDLERS",
+        "kata*,firecracker*,krun*,runq*,urunc*",
+    )
+    podresources_socket: str = option(
+        "where the kubelet reports which devices containers have; off: it is not asked",
+        "PATH|off",
+        "/var/lib/kubelet/pod-resources/kubelet.sock",
+    )
+    podresources_listen: str = option(
+        "a socket on which numakin answers as the kubelet's podresources API, with what it gave", "PATH|off", "off"
+    )
+    metrics_listen: str = option(
+        "HOST:PORT of /metrics, /healthz and /readyz; empty: none", "HOST:PORT", f"127.0.0.1:{METRICS_PORT}"
+    )
+    observe: str = option("share of time in which traffic is counted; off: never", "SHARE|off", "0.1")
+    window_s: float = option("seconds of traffic that are evaluated together", "SECONDS", 10.0)
+    moves: str = option(
+        "make: running members are moved to their kin; plan: moves are looked for and told, but none is made",
+        "make|plan",
+        "make",
+    )
+    move_hours: str = option(
+        "hours of the day, in UTC, in which running members are moved, such as 22:00-06:00; empty: always",
+        "HH:MM-HH:MM",
+    )
+    move_budget: float = option(
+        "members in a hundred that are moved to their kin in one window on average, as many at the "
+        "least; 0: none is ever moved",
+        "N",
+        2,
+    )
+    replay: str = option("file of recorded traffic to learn from instead of the kernel's", "FILE")
+    log_level: str = option("the least severe level logged", "debug|info|warning|error", "info")
+    log_format: str = option("text for people, json for machines", "text|json", "text")
 
     def __post_init__(self) -> None:
-        for option, check, allowed in _CHECKS:
-            value = getattr(self, option)
+        for name, check, allowed in _CHECKS:
+            value = getattr(self, name)
             if not check(value):
-                raise ConfigError(f"{option.replace('_', '-')}: {value!r} is not allowed; allowed: {allowed}")
+                raise ConfigError(f"{name.replace('_', '-')}: {value!r} is not allowed; allowed: {allowed}")
         if bool(self.extender_cert) != bool(self.extender_key) or (self.extender_cert and not self.extender_ca):
             raise ConfigError("extender-cert and extender-key belong together, and need extender-ca")
-        for option in ("reserved_cpus", "memory_tiers"):
+        for name in ("reserved_cpus", "memory_tiers"):
             try:
-                CpuSet.parse(getattr(self, option))
+                CpuSet.parse(getattr(self, name))
             except PlacementError as bad:
-                raise ConfigError(f"{option.replace('_', '-')}: {bad}") from bad
+                raise ConfigError(f"{name.replace('_', '-')}: {bad}") from bad
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -97,55 +130,8 @@ def merged(
     flags: Mapping[str, Any], environment: Mapping[str, str], file_text: str = "", file_name: str = ""
 ) -> Config:
     """The configuration from all three places. flags: by field name, None where not given."""
-    known = {field.name: field.type for field in fields(Config)}
-    values = _from_file(file_text, file_name, known) if file_text else {}
-    for name in known:
-        text = environment.get(ENVIRONMENT + name.upper())
-        if text is not None:
-            values[name] = _converted(name, text, f"environment variable {ENVIRONMENT}{name.upper()}")
-    given = {name: value for name, value in flags.items() if name in known and value is not None}
-    values.update({name: _converted(name, value, f"--{name.replace('_', '-')}") for name, value in given.items()})
-    return Config(**values)
+    return read(Config, flags, environment, file_text, file_name or "config")
 
-
-def read_file(path: str) -> str:
-    try:
-        return read_regular(path).decode()
-    except OSError as error:
-        raise ConfigError(f"config file {worded(error)}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"config file {path}: not text: {error}") from error
-
-
-def _from_file(text: str, name: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - 3 ms of a start, and most have no file
-
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name or 'config'}: not TOML: {error}") from error
-    values = {}
-    for key, value in table.items():
-        field = key.replace("-", "_")
-        if field not in known:
-            allowed = ", ".join(option.replace("_", "-") for option in known)
-            raise ConfigError(f"{name or 'config'}: unknown key {key!r}; known: {allowed}")
-        values[field] = _converted(field, value, f"{name or 'config'}: {key}")
-    return values
-
-
-def _converted(field: str, value: Any, where: str) -> Any:
-    if field in NUMBERS:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise ConfigError(f"{where}: {value!r} is not a number") from None
-    if not isinstance(value, str):
-        raise ConfigError(f"{where}: {value!r} is not text")
-    return value
-
-
-NUMBERS = frozenset({"window_s", "move_budget"})
 
 MOST_REPLICAS = 5
 """Replicas of the extender that are streamed to: two keep the scheduler served, each more costs every node a stream."""
@@ -165,10 +151,6 @@ def _addresses(text: str, most: int = 1) -> bool:
     """HOST:PORT, at most so many with commas between."""
     ports = [match and int(match[1]) for match in map(_ADDRESS.fullmatch, text.split(","))]
     return len(ports) <= most and all(port is not None and port <= LAST_PORT for port in ports)
-
-
-def _whole(number: float, low: int, high: float) -> bool:
-    return low <= number <= high and math.isfinite(number) and number == int(number)
 
 
 def _share_or_off(text: str) -> bool:
@@ -220,7 +202,7 @@ _CHECKS = (
     ("window_s", lambda number: 1 <= number <= 600, "1 to 600 seconds"),
     ("moves", lambda text: text in ("make", "plan"), "make, plan"),
     ("move_hours", Hours.parse, "hours of the day in UTC, as 22:00-06:00, or nothing for always"),
-    ("move_budget", lambda number: _whole(number, 0, 100), "a whole number from 0 to 100"),
+    ("move_budget", lambda number: 0 <= number <= 100 and number == int(number), "a whole number from 0 to 100"),
     ("log_level", lambda text: text in ("debug", "info", "warning", "error"), "debug, info, warning, error"),
     ("log_format", lambda text: text in ("text", "json"), "text, json"),
 )

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from extender.config import BadConfig, host_and_port
+from extender.config import host_and_port
 from extender.serving.doorman import Doorman
 from extender.serving.http_service import HttpService
 from extender.serving.refusals import LimitRefusals
 from numakin.process.listening import both_families, take_both
 from numakin.process.log import Log
+from numakin.process.options import ConfigError, flag
 from numakin.process.signals import received
 from numakin.process.threads import Threads
 from numakin.wire.certificates import Renewed
@@ -47,18 +48,19 @@ _log = Log("extender")
 
 
 def check_free(option: str, address: str) -> None:
-    """BadConfig when this address can't be listened at; the servers' own errors are pages long."""
+    """ConfigError when this address can't be listened at; the servers' own errors are pages long."""
     host, port = host_and_port(option, address)
-    flag = "--" + option.replace("_", "-")
     until = time.monotonic() + PORT_PATIENCE_S
     while True:
         try:
             return _bound(host, port).close()
         except socket.gaierror as bad:
-            raise BadConfig(f"{flag} {address}: {host!r} is no address of this host: {bad.strerror}") from bad
+            raise ConfigError(f"{flag(option)} {address}: {host!r} is no address of this host: {bad.strerror}") from bad
         except OSError as bad:
             if bad.errno != errno.EADDRINUSE or time.monotonic() > until:
-                raise BadConfig(f"{flag} {address}: {bad.strerror}; choose another, or end who has it") from bad
+                raise ConfigError(
+                    f"{flag(option)} {address}: {bad.strerror}; choose another, or end who has it"
+                ) from bad
         time.sleep(0.1)
 
 
@@ -108,7 +110,7 @@ class Application:
         self._threads.once("signals", partial(self._heed, received(GRACE_S)))
         try:
             self._serve()
-        except (BadConfig, OSError) as bad:
+        except (ConfigError, OSError) as bad:
             _log.error("can't start", why=str(bad))
             raise SystemExit(1) from bad
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from extender import startup
-from extender.config import BadConfig, load
+from extender.config import load
 from extender.kube.tls.own_ca import OwnCa
 from extender.startup import connected, own_certificates
 from lab.standins.apiserver import ApiServer
 from lab.standins.apiserver.faults import THROTTLED, Answer, Cut, Fault
+from numakin.process.options import ConfigError
 from tests.supervised import threads
 
 
@@ -42,7 +43,7 @@ def test_an_api_server_that_has_no_answer_for_a_moment_is_asked_again(server, ce
 def test_one_that_refuses_is_not_and_no_folder_for_keys_is_left(server, certificates, tmp_path):
     """A pod's containers start again and again, with the same /tmp."""
     server.order(Answer(403), "get", "secrets")
-    with pytest.raises(BadConfig, match="--own-ca: the API server does not give or take the certificates: 403"):
+    with pytest.raises(ConfigError, match="--own-ca: the API server does not give or take the certificates: 403"):
         certificates()
     assert [*tmp_path.glob("numakin-tls-*")] == []
 
@@ -50,5 +51,5 @@ def test_one_that_refuses_is_not_and_no_folder_for_keys_is_left(server, certific
 def test_nor_one_that_is_away_for_long(server, certificates, monkeypatch):
     monkeypatch.setattr(startup, "PATIENCE_S", 0.0)
     server.order(Cut(), "get", "secrets")
-    with pytest.raises(BadConfig, match="does not give or take"):
+    with pytest.raises(ConfigError, match="does not give or take"):
         certificates()
