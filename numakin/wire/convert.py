@@ -29,6 +29,9 @@ ID_LISTS = 256
 
 _cpus, _numa_nodes = lru_cache(maxsize=ID_LISTS)(CpuSet.parse), lru_cache(maxsize=ID_LISTS)(NumaSet.parse)
 
+_RULES = {field.name: field.has_presence for field in pb.Rules.DESCRIPTOR.fields}
+"""Whether one that is not set has a default of its own."""
+
 _POOLS = {str(pool): pool for pool in Pool}
 _POLICIES = {str(policy): policy for policy in Policy}
 
@@ -53,16 +56,7 @@ def machine_to(machine: Machine, reserved: CpuSet = CpuSet(), rules: Rules = DEF
         sockets=[str(socket) for socket in machine.sockets],
         clusters=[str(cluster) for cluster in machine.clusters],
         reserved_cpus=str(reserved),
-        rules=pb.Rules(
-            prefer_closest_numa_nodes=rules.prefer_closest_numa_nodes,
-            max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
-            everyone=rules.everyone,
-            within_caches=rules.within_caches,
-            distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
-            distribute_cpus_across_cores=rules.distribute_cpus_across_cores,
-            align_by_socket=rules.align_by_socket,
-            max_exclusive_cpus_per_namespace=rules.max_exclusive_cpus_per_namespace,
-        ),
+        rules=pb.Rules(**{name: getattr(rules, name) for name in _RULES}),
     )
 
 
@@ -83,18 +77,7 @@ def rules_from(message: pb.Machine) -> Rules:
     """The operator's settings that came with a machine; the defaults for what was not set."""
     rules = message.rules
     return Rules(
-        prefer_closest_numa_nodes=rules.prefer_closest_numa_nodes
-        if rules.HasField("prefer_closest_numa_nodes")
-        else DEFAULT_RULES.prefer_closest_numa_nodes,
-        max_allowable_numa_nodes=rules.max_allowable_numa_nodes,
-        everyone=rules.everyone,
-        within_caches=rules.within_caches,
-        distribute_cpus_across_numa=rules.distribute_cpus_across_numa,
-        distribute_cpus_across_cores=rules.distribute_cpus_across_cores,
-        align_by_socket=rules.align_by_socket,
-        max_exclusive_cpus_per_namespace=rules.max_exclusive_cpus_per_namespace
-        if rules.HasField("max_exclusive_cpus_per_namespace")
-        else None,
+        **{name: getattr(rules, name) for name, presence in _RULES.items() if not presence or rules.HasField(name)}
     )
 
 

@@ -4,10 +4,11 @@ Collectors hand out cumulative counters and never clear them, so that no reader 
 difference between two readings is taken here.
 """
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from enforcer.observe.bpf.contract import BY_ADDRESS, BY_PROCESS
 
@@ -51,75 +52,44 @@ class CgroupPair:
 CounterKey: TypeAlias = FlowKey | CgroupPair
 
 
+class _Counts:
+    """Whole numbers, each counted by itself. _values: all of them, in the order of the fields."""
+
+    __slots__ = ()
+    _values: ClassVar["operator.attrgetter[tuple[int, ...]]"]
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*map(operator.add, self._values(self), self._values(other)))
+
+    def since(self, before: Self) -> Self:
+        """What came after `before`; all of it if a counter ran backwards, since then it began anew."""
+        difference = [*map(operator.sub, self._values(self), self._values(before))]
+        return self if min(difference) < 0 else type(self)(*difference)
+
+    def scaled(self, factor: float) -> Self:
+        return type(self)(*(round(count * factor) for count in self._values(self)))
+
+
 @dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(_Counts):
     """Payload bytes and messages, as the local end sent and received them."""
 
     tx_bytes: int = 0
     tx_messages: int = 0
     rx_bytes: int = 0
     rx_messages: int = 0
-
-    def __add__(self, other: "Volume") -> "Volume":
-        return Volume(
-            self.tx_bytes + other.tx_bytes,
-            self.tx_messages + other.tx_messages,
-            self.rx_bytes + other.rx_bytes,
-            self.rx_messages + other.rx_messages,
-        )
-
-    def since(self, before: "Volume") -> "Volume":
-        """What came after `before`; all of it if a counter ran backwards, since then it began anew."""
-        difference = (
-            self.tx_bytes - before.tx_bytes,
-            self.tx_messages - before.tx_messages,
-            self.rx_bytes - before.rx_bytes,
-            self.rx_messages - before.rx_messages,
-        )
-        return self if min(difference) < 0 else Volume(*difference)
-
-    def scaled(self, factor: float) -> "Volume":
-        return Volume(
-            round(self.tx_bytes * factor),
-            round(self.tx_messages * factor),
-            round(self.rx_bytes * factor),
-            round(self.rx_messages * factor),
-        )
+    _values = operator.attrgetter("tx_bytes", "tx_messages", "rx_bytes", "rx_messages")
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(_Counts):
     """What no key stands for. full: the map had no room. other: neither TCP nor UDP, or without readable ports."""
 
     full_bytes: int = 0
     full_messages: int = 0
     other_bytes: int = 0
     other_messages: int = 0
-
-    def __add__(self, other: "Missed") -> "Missed":
-        return Missed(
-            self.full_bytes + other.full_bytes,
-            self.full_messages + other.full_messages,
-            self.other_bytes + other.other_bytes,
-            self.other_messages + other.other_messages,
-        )
-
-    def since(self, before: "Missed") -> "Missed":
-        difference = (
-            self.full_bytes - before.full_bytes,
-            self.full_messages - before.full_messages,
-            self.other_bytes - before.other_bytes,
-            self.other_messages - before.other_messages,
-        )
-        return self if min(difference) < 0 else Missed(*difference)
-
-    def scaled(self, factor: float) -> "Missed":
-        return Missed(
-            round(self.full_bytes * factor),
-            round(self.full_messages * factor),
-            round(self.other_bytes * factor),
-            round(self.other_messages * factor),
-        )
+    _values = operator.attrgetter("full_bytes", "full_messages", "other_bytes", "other_messages")
 
 
 @dataclass(frozen=True, slots=True)

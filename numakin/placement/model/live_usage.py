@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TypeVar
 
 Devices = tuple[tuple[str, int], ...]
@@ -35,14 +36,7 @@ class Live:
         """With the news taken over. What they don't hold stays as it was, so that each end that receives the same news
         holds the same figures.
         """
-        return Live(
-            {**self.free_memory, **news.free_memory},
-            {**self.free_hugepages, **news.free_hugepages},
-            {**self.used_cpu, **news.used_cpu},
-            {**self.stalled, **news.stalled},
-            {**self.hot, **news.hot},
-            {**self.devices, **news.devices},
-        )
+        return Live(*({**old, **new} for old, new in zip(_figures(self), _figures(news), strict=True)))
 
     def less_devices(self, taken: Iterable[tuple[int, Devices]]) -> Live:
         """What is left once pods on NUMA nodes, by their mask, have got so many devices of each resource: near to them,
@@ -59,17 +53,12 @@ class Live:
 
     def since(self, before: Live) -> Live:
         """What is new in it: the news that lead from `before` to it."""
-        return Live(
-            _new(before.free_memory, self.free_memory),
-            _new(before.free_hugepages, self.free_hugepages),
-            _new(before.used_cpu, self.used_cpu),
-            _new(before.stalled, self.stalled),
-            _new(before.hot, self.hot),
-            _new(before.devices, self.devices),
-        )
+        return Live(*map(_new, _figures(before), _figures(self)))
 
 
 NOTHING = Live()
+
+_figures = attrgetter(*(figure.name for figure in fields(Live)))
 
 
 def devices_near(devices: Mapping[tuple[str, int], int], known: int) -> dict[tuple[str, int], int]:
