@@ -17,7 +17,7 @@ from rich.console import Console
 
 from lab.demo import baselines, show, traffic
 from lab.demo.baselines import BASELINES
-from lab.demo.cluster import Cluster, NotReadyError
+from lab.demo.cluster import Cluster
 from lab.demo.locality import Place, locality
 from lab.demo.shop import SHOPS, Pod, arrivals
 from lab.standins.machines.in_memory import in_memory
@@ -42,7 +42,7 @@ def main() -> int:
         try:
             with Cluster(Path(folder), MACHINES) as cluster:
                 return _played(console, cluster, options)
-        except NotReadyError as error:
+        except TimeoutError as error:
             console.print(f"numakin demo: {error}")
             for log in sorted(Path(folder).glob("*.log")):
                 console.print(f"--- {log.name}", *log.read_text().splitlines()[-10:], sep="\n", markup=False)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from lab.standins.all_or_nothing import AllOrNothing
 from lab.standins.apiserver import ApiServer
 from lab.standins.extender import ExtenderProcess
 from lab.standins.machines import MACHINES, write_sysfs
-from lab.standins.patience import PATIENCE_S
+from lab.standins.patience import PATIENCE_S, until
 from lab.standins.runtime.records import Container
 from lab.standins.runtime.runtime import Runtime
 from numakin.placement.model.cpuset import CpuSet, NumaSet
@@ -36,10 +36,6 @@ PATIENT = ("--patience", "20", "--hold", "3600")
 
 OPT_IN = {"group.numakin.io": "boutique"}
 """All that a pod's user writes; the shops' namespaces make it one group for each."""
-
-
-class NotReadyError(RuntimeError):
-    """Something of the cluster did not come up."""
 
 
 @dataclass(slots=True)
@@ -59,7 +55,9 @@ class Node:
 
 @dataclass(slots=True)
 class Cluster(AllOrNothing):
-    """Use as a context manager. machines: node name -> a name in lab.standins.machines. nri_version: the runtimes'."""
+    """Use as a context manager; TimeoutError where something of it does not come up. machines: node name -> a name in
+    lab.standins.machines. nri_version: the runtimes'.
+    """
 
     folder: Path
     machines: Mapping[str, str]
@@ -72,8 +70,7 @@ class Cluster(AllOrNothing):
 
     @property
     def api(self) -> ApiServer:
-        if self._api is None:
-            raise NotReadyError("the cluster is not up")
+        assert self._api is not None
         return self._api
 
     def explain(self, pod: Pod) -> dict[str, Any]:
@@ -95,7 +92,7 @@ class Cluster(AllOrNothing):
 
     def run(self, pod: Pod, uid: str, node: str) -> Container:
         """What the kubelet does with a pod that is bound to its node."""
-        _until(lambda: self._nominated(pod), f"the extender has not seen that {pod.name} is bound")
+        until(lambda: self._nominated(pod), f"the extender to see that {pod.name} is bound", pause_s=0.05)
         runtime = self.nodes[node].runtime
         sandbox = runtime.run_pod(pod.name, pod.shop, uid, OPT_IN, {"pod-template-hash": TEMPLATE})
         time.sleep(SANDBOX_S)
@@ -128,7 +125,7 @@ class Cluster(AllOrNothing):
             self._start_enforcer(name, "--observe", "off")
         for node in self.nodes.values():
             node.runtime.wait_for_plugin(PATIENCE_S)
-        _until(self._all_live, "the extender does not hear every enforcer")
+        until(self._all_live, "the extender to hear every enforcer", pause_s=0.05)
 
     def _start_extender(self, kubeconfig: Path) -> str:
         extender = ExtenderProcess(self.folder, ("--kubeconfig", str(kubeconfig), *PATIENT))
@@ -190,11 +187,3 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _until(done: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        if time.monotonic() > deadline:
-            raise NotReadyError(otherwise)
-        time.sleep(0.05)

@@ -11,7 +11,7 @@ from lab.standins.apiserver.access import Access
 from lab.standins.apiserver.model import kinds, refusals, requests
 from lab.standins.apiserver.model.requests import ANONYMOUS, Request, User
 from lab.standins.apiserver.objects import bodies, evictions, reading, writing
-from lab.standins.apiserver.objects.store import Store
+from lab.standins.apiserver.objects.store import Store, compact
 from lab.standins.apiserver.tokens import Tokens
 
 _PLAIN = "text/plain; charset=utf-8"
@@ -141,12 +141,12 @@ class Answers:
     def answer(self, request: Request) -> writing.Result:
         plural, post = request.kind.plural, request.method == "POST"
         if plural == "tokenreviews" and post:
-            return 201, _line(self.tokens.review(request))
+            return 201, compact(self.tokens.review(request)) + b"\n"
         if plural == "subjectaccessreviews" and post:
             body = bodies.whole_object(request)
-            return 201, _line({**body, "status": self.access.review(body["spec"])})
+            return 201, compact({**body, "status": self.access.review(body["spec"])}) + b"\n"
         if request.subresource == "token" and post:
-            return 201, _line(self.tokens.request(request))
+            return 201, compact(self.tokens.request(request)) + b"\n"
         if post and (request.subresource == "binding" or plural == "bindings"):
             return writing.bind(self.store, request)
         if post and request.subresource == "eviction":
@@ -177,7 +177,3 @@ _WRITES: Mapping[tuple[str, bool], Callable[[Store, Request], writing.Result]] =
     ("PATCH", True): writing.patch,
     ("DELETE", True): writing.delete,
 }
-
-
-def _line(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":")).encode() + b"\n"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lab.standins.machines.description import Description
 from lab.standins.machines.shape import assembled, numbered, siblings_last, slit, slit_of_sockets
@@ -22,23 +23,25 @@ CORES_PER_DENSE_CCX = 16
 
 
 def _epyc(
-    title: str,
+    model: str,
+    generation: str,
     source: str,
     derived: str,
     *,
-    name: str,
     cores: int,
     nps: int,
     memory_mib: int,
     cores_per_ccx: int = CORES_PER_CCX,
     near: int = NEAR,
+    name: str = "",
 ) -> Description:
+    """Of two sockets. name: where it is not by its NPS."""
     return Description(
-        title=f"{title}, NPS{nps}",
+        title=f"2 x AMD EPYC {model} ({generation}), {cores} cores each, SMT 2, NPS{nps}",
         source=source,
         derived=derived,
         machine=assembled(
-            name,
+            name or f"epyc-{model}-nps{nps}",
             numbered([cores // nps] * 2 * nps, 2, siblings_last),
             memory_mib=[memory_mib // nps] * 2 * nps,
             slit=slit_of_sockets(2, nps, near, FAR),
@@ -48,67 +51,19 @@ def _epyc(
     )
 
 
-def _epyc_7763(nps: int) -> Description:
-    return _epyc(
-        "2 x AMD EPYC 7763 (Milan), 64 cores each, SMT 2",
-        "numactl -H of ARCHER2 and Dardel nodes (128 cores, NPS4: NUMA node 7 is 112-127,240-255, SLIT 10/12/32); "
-        "AMD's tuning guide 56745 (NPS1: 10/32)",
-        "memory rounded" if nps == 4 else f"the cut into NPS{nps}, from the NPS4 dumps and AMD's guide; memory rounded",
-        name=f"epyc-7763-nps{nps}",
-        cores=64,
-        nps=nps,
-        memory_mib=257_800,
-    )
-
-
-def _epyc_9654(nps: int) -> Description:
-    return _epyc(
-        "2 x AMD EPYC 9654 (Genoa), 96 cores each, SMT 2",
-        "numactl -H of such a machine in NPS2: NUMA node 3 is 144-191,336-383, SLIT 10/12/32; AMD's product page",
-        "memory rounded" if nps == 2 else f"the cut into NPS{nps}, from the NPS2 dump and AMD's guide; memory rounded",
-        name=f"epyc-9654-nps{nps}",
-        cores=96,
-        nps=nps,
-        memory_mib=386_900,
-    )
-
-
-def _epyc_7601() -> Description:
-    """The first generation has no choice of NPS by itself: a NUMA node for each of the four dies."""
-    return _epyc(
-        "2 x AMD EPYC 7601 (Naples), 32 cores each, SMT 2",
-        "AMD's product page: 64 MB L3; the four dies of two complexes of four cores each that AMD shows as NUMA nodes "
-        "by default; numactl -H of such machines: SLIT 10/16/32",
-        "memory rounded",
-        name="epyc-7601",
-        cores=32,
-        nps=4,
-        memory_mib=128_900,
-        cores_per_ccx=CORES_PER_CCX_BEFORE,
-        near=16,
-    )
-
-
-def _epyc_7742(nps: int) -> Description:
-    return _epyc(
-        "2 x AMD EPYC 7742 (Rome), 64 cores each, SMT 2",
-        "numactl -H of a DGX A100 (NPS4: NUMA node 0 is 0-15,128-143, SLIT 10/12/32); AMD's product page: 256 MB L3, "
-        "16 MB for four cores",
-        "memory rounded" if nps == 4 else f"the cut into NPS{nps}, from the NPS4 dump and AMD's guide; memory rounded",
-        name=f"epyc-7742-nps{nps}",
-        cores=64,
-        nps=nps,
-        memory_mib=515_900,
-        cores_per_ccx=CORES_PER_CCX_BEFORE,
-    )
+def _cut(model: str, generation: str, source: str, *ways: int, dumped: int, **sizes: Any) -> Iterator[Description]:
+    """One for each NPS. dumped: that of the public dumps."""
+    for nps in ways:
+        cut = "" if nps == dumped else f"the cut into NPS{nps}, from the NPS{dumped} dumps and AMD's guide; "
+        yield _epyc(model, generation, source, f"{cut}memory rounded", nps=nps, **sizes)
 
 
 def _turin(model: str, cores: int, cores_per_ccx: int, l3_mb: int) -> Description:
     return _epyc(
-        f"2 x AMD EPYC {model} (Turin), {cores} cores each, SMT 2",
+        model,
+        "Turin",
         f"AMD's product page: {cores} cores, {l3_mb} MB L3, 32 MB for {cores_per_ccx} cores",
         "how CPUs are numbered and the SLIT, as on Genoa; memory 24 x 64 GiB",
-        name=f"epyc-{model}-nps1",
         cores=cores,
         nps=1,
         memory_mib=773_800,
@@ -137,11 +92,36 @@ def _threadripper_2990wx() -> Description:
 
 
 MACHINES: Sequence[Description] = (
-    _epyc_7601(),
-    *(_epyc_7742(nps) for nps in (1, 4)),
-    *(_epyc_7763(nps) for nps in (1, 2, 4)),
-    *(_epyc_9654(nps) for nps in (1, 2, 4)),
+    # The first generation has no choice of NPS by itself: a NUMA node for each of the four dies.
+    _epyc(
+        "7601",
+        "Naples",
+        "AMD's product page: 64 MB L3; the four dies of two complexes of four cores each that AMD shows as NUMA nodes "
+        "by default; numactl -H of such machines: SLIT 10/16/32",
+        "memory rounded",
+        cores=32, nps=4, memory_mib=128_900, cores_per_ccx=CORES_PER_CCX_BEFORE, near=16, name="epyc-7601",
+    ),
+    *_cut(
+        "7742",
+        "Rome",
+        "numactl -H of a DGX A100 (NPS4: NUMA node 0 is 0-15,128-143, SLIT 10/12/32); AMD's product page: 256 MB L3, "
+        "16 MB for four cores",
+        1, 4, dumped=4, cores=64, memory_mib=515_900, cores_per_ccx=CORES_PER_CCX_BEFORE,
+    ),
+    *_cut(
+        "7763",
+        "Milan",
+        "numactl -H of ARCHER2 and Dardel nodes (128 cores, NPS4: NUMA node 7 is 112-127,240-255, SLIT 10/12/32); "
+        "AMD's tuning guide 56745 (NPS1: 10/32)",
+        1, 2, 4, dumped=4, cores=64, memory_mib=257_800,
+    ),
+    *_cut(
+        "9654",
+        "Genoa",
+        "numactl -H of such a machine in NPS2: NUMA node 3 is 144-191,336-383, SLIT 10/12/32; AMD's product page",
+        1, 2, 4, dumped=2, cores=96, memory_mib=386_900,
+    ),
     _turin("9755", 128, CORES_PER_CCX, 512),
     _turin("9965", 192, CORES_PER_DENSE_CCX, 384),
     _threadripper_2990wx(),
-)
+)  # fmt: skip

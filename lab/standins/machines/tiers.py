@@ -24,10 +24,6 @@ def _gpu(node: int) -> int:
     return (node - 2) // 8
 
 
-def _far_in_ac922(a: int, b: int) -> int:
-    return 10 if a == b else 40 if max(a, b) <= 8 else 80
-
-
 AC922 = [0, 8, *range(250, 256)]
 """The NUMA nodes of one with six GPUs."""
 
@@ -135,7 +131,7 @@ MACHINES: Sequence[Description] = (
             ids=[0, 8],
             memory_mib=[126_796, 130_812],
             memory_only_mib=dict.fromkeys(range(250, 256), 15_360),
-            slit=[[_far_in_ac922(a, b) for b in AC922] for a in AC922],
+            slit=[[10 if a == b else 40 if max(a, b) <= 8 else 80 for b in AC922] for a in AC922],
             cores_per_cache=2,
             withheld=range(250, 256),
         ),

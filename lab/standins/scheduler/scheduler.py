@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lab.standins.scheduler.cache import Floats, NodeCache, Room
+from lab.standins.scheduler.cache import NodeCache, Room
 from lab.standins.scheduler.in_tree import in_tree
 from lab.standins.scheduler.sampling import Sampler
 
@@ -79,7 +79,8 @@ class Scheduler:
         if self._extender is not None and len(feasible) > 1:
             # With one feasible node kube-scheduler does not ask for scores.
             extra = self._extender.prioritize(pod, feasible)
-        points = self._in_tree(feasible, workload, want)
+        at = self._cache.positions(feasible)
+        points = in_tree(self._cache.shares(at, want), self._cache.replicas(at, workload))
         points += self._weight * 10 * np.array([extra.get(name, 0) for name in feasible])
         node = feasible[self._random.choice(np.flatnonzero(points == points.max()).tolist())]
         self._cache.assume(node, workload, want)
@@ -96,7 +97,3 @@ class Scheduler:
     def remove(self, nodes: Iterable[str]) -> None:
         self._cache.remove(nodes)
         self._sampler.restart()
-
-    def _in_tree(self, names: Sequence[str], workload: str, want: Room) -> Floats:
-        at = self._cache.positions(names)
-        return in_tree(self._cache.shares(at, want), self._cache.replicas(at, workload))

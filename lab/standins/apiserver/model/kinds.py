@@ -36,51 +36,38 @@ class Kind:
         return self.group, self.plural
 
 
-_POD_LABELS = (*_METADATA, "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName")
+_POD_LABELS = tuple(f"spec.{name}" for name in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName"))
 _EVENT_LABELS = tuple(f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid"))
 
+
+def _kind(api_version: str, kind: str, plural: str, *subresources: str, namespaced: bool = True, **more: Any) -> Kind:
+    group, _, version = api_version.rpartition("/")
+    return Kind(group, version, kind, plural, namespaced=namespaced, subresources=frozenset(subresources), **more)
+
+
 BUILT_IN = (
-    Kind("", "v1", "Namespace", "namespaces", namespaced=False, subresources=frozenset({"status"})),
-    Kind("", "v1", "Node", "nodes", namespaced=False, subresources=frozenset({"status"})),
-    Kind(
-        "",
-        "v1",
-        "Pod",
-        "pods",
-        namespaced=True,
-        subresources=frozenset({"status", "binding", "eviction", "proxy", "exec", "log"}),
-        field_labels=(*_POD_LABELS, "status.phase", "status.podIP"),
+    _kind("v1", "Namespace", "namespaces", "status", namespaced=False),
+    _kind("v1", "Node", "nodes", "status", namespaced=False),
+    _kind(
+        "v1", "Pod", "pods", "status", "binding", "eviction", "proxy", "exec", "log",
+        field_labels=(*_METADATA, *_POD_LABELS, "status.phase", "status.podIP"),
     ),
-    Kind("", "v1", "Service", "services", namespaced=True, subresources=frozenset({"status", "proxy"})),
-    Kind("", "v1", "Binding", "bindings", namespaced=True),
-    Kind("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True, subresources=frozenset({"token"})),
-    Kind(
-        "",
-        "v1",
-        "Event",
-        "events",
-        namespaced=True,
-        field_labels=(*_METADATA, *_EVENT_LABELS, "reason", "type", "source"),
-    ),
-    Kind(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        namespaced=True,
-        subresources=frozenset({"status"}),
-    ),
-    Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True),
-    Kind("apps", "v1", "Deployment", "deployments", namespaced=True, subresources=frozenset({"status"})),
-    Kind("apps", "v1", "StatefulSet", "statefulsets", namespaced=True, subresources=frozenset({"status"})),
-    Kind("batch", "v1", "Job", "jobs", namespaced=True, subresources=frozenset({"status"})),
-    Kind("", "v1", "Secret", "secrets", namespaced=True),
-    Kind("", "v1", "ConfigMap", "configmaps", namespaced=True),
-    Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
-    Kind("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, create_on_update=True),
-    Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False),
-    Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
-)
+    _kind("v1", "Service", "services", "status", "proxy"),
+    _kind("v1", "Binding", "bindings"),
+    _kind("v1", "ServiceAccount", "serviceaccounts", "token"),
+    _kind("v1", "Event", "events", field_labels=(*_METADATA, *_EVENT_LABELS, "reason", "type", "source")),
+    _kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", "status"),
+    _kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    _kind("apps/v1", "Deployment", "deployments", "status"),
+    _kind("apps/v1", "StatefulSet", "statefulsets", "status"),
+    _kind("batch/v1", "Job", "jobs", "status"),
+    _kind("v1", "Secret", "secrets"),
+    _kind("v1", "ConfigMap", "configmaps"),
+    _kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
+    _kind("coordination.k8s.io/v1", "Lease", "leases", create_on_update=True),
+    _kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", namespaced=False),
+    _kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
+)  # fmt: skip
 
 UNSTORED = frozenset({"bindings", "tokenreviews", "subjectaccessreviews"})
 """Kinds that can only be POSTed: their objects are questions, or commands."""

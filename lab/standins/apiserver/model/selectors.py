@@ -22,12 +22,9 @@ def everything(_object: Object) -> bool:
 
 def predicate(kind: Kind, field_selector: str, label_selector: str) -> Predicate:
     """Refused when the kind does not support a field label, or the syntax is wrong."""
-    tests = [*_fields(kind, field_selector), *_labels(label_selector)]
+    tests = [_field(kind, part) for part in field_selector.split(",") if part]
+    tests += [_label(part.strip()) for part in _REQUIREMENT.findall(label_selector)]
     return (lambda item: all(test(item) for test in tests)) if tests else everything
-
-
-def _fields(kind: Kind, selector: str) -> list[Predicate]:
-    return [_field(kind, part) for part in selector.split(",") if part]
 
 
 def _field(kind: Kind, part: str) -> Predicate:
@@ -52,10 +49,6 @@ def _reached(value: Any, path: list[str]) -> str:
             return ""
         value = value.get(step)
     return "" if value is None else str(value)
-
-
-def _labels(selector: str) -> list[Predicate]:
-    return [_label(part.strip()) for part in _REQUIREMENT.findall(selector)]
 
 
 def _label(part: str) -> Predicate:

@@ -24,7 +24,7 @@ def applied(current: Mapping[str, Any], config: Mapping[str, Any], owner: str, o
     """The object with what `owner` applies, in place of what it applied before; `owners` is brought up to date. Refused
     where another owner has a field otherwise, unless forced.
     """
-    fields = {path: value for path, value in _fields(config).items() if _ownable(path)}
+    fields = {path: value for path, value in _fields(config).items() if path[0] not in _NAMED or path[:2] in _WRITTEN}
     taken = [
         (other, path)
         for other, theirs in owners.items()
@@ -43,10 +43,6 @@ def applied(current: Mapping[str, Any], config: Mapping[str, Any], owner: str, o
         result = _with(result, path, value)
     owners[owner] = frozenset(fields)
     return result
-
-
-def _ownable(path: tuple[str, ...]) -> bool:
-    return path[0] not in _NAMED or path[:2] in _WRITTEN
 
 
 def _fields(value: Mapping[str, Any], at: tuple[str, ...] = ()) -> Fields:

@@ -4,7 +4,6 @@ says, which the disruption controller writes on a real cluster.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 from lab.standins.apiserver.model import refusals
 from lab.standins.apiserver.model.kinds import BUILT_IN
 from lab.standins.apiserver.model.requests import Request
-from lab.standins.apiserver.objects import bodies, pods
-from lab.standins.apiserver.objects.store import Store, Stored
+from lab.standins.apiserver.objects import bodies, pods, writing
+from lab.standins.apiserver.objects.store import Store, Stored, compact
 
 BUDGET = next(kind for kind in BUILT_IN if kind.kind == "PodDisruptionBudget")
 VERSION = "policy/v1"
@@ -35,8 +34,7 @@ def evict(store: Store, request: Request) -> bytes:
         if old.object["status"].get("phase") == "Running" and not old.object["metadata"].get("deletionTimestamp"):
             _spend(store, request, old)
         pods.delete(store, replace(request, subresource="", query={}), old, options)
-    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-    return json.dumps(status, separators=(",", ":")).encode() + b"\n"
+    return compact({**writing.SUCCESS, "code": 201}) + b"\n"
 
 
 def _spend(store: Store, request: Request, pod: Stored) -> None:

@@ -33,12 +33,12 @@ class Stored:
 
     @cached_property
     def text(self) -> bytes:
-        return _compact(self.object)
+        return compact(self.object)
 
     @cached_property
     def item_text(self) -> bytes:
         """As in a list of a built-in kind: without kind and apiVersion."""
-        return _compact({key: value for key, value in self.object.items() if key not in ("kind", "apiVersion")})
+        return compact({key: value for key, value in self.object.items() if key not in ("kind", "apiVersion")})
 
 
 @dataclass(frozen=True)
@@ -164,5 +164,5 @@ def _with_revision(body: Mapping[str, Any], revision: int) -> dict[str, Any]:
     return {**body, "metadata": {**body["metadata"], "resourceVersion": str(revision)}}
 
 
-def _compact(body: Mapping[str, Any]) -> bytes:
+def compact(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

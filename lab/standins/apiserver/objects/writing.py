@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 import string
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from lab.standins.apiserver.model import refusals
 from lab.standins.apiserver.model.kinds import Kind
 from lab.standins.apiserver.model.requests import Request
 from lab.standins.apiserver.objects import apply, bodies, pods
-from lab.standins.apiserver.objects.store import Name, Store, Stored
+from lab.standins.apiserver.objects.store import Name, Store, Stored, compact
 
 LARGEST_BODY = 3_145_728
 LARGEST_OBJECT = 1_572_864
@@ -87,10 +85,10 @@ def delete(store: Store, request: Request) -> Result:
     details = {"name": request.name, "group": request.kind.group, "kind": request.kind.plural}
     details = {name: detail for name, detail in details.items() if detail}
     details["uid"] = old.object["metadata"]["uid"]
-    return 200, _text({**_SUCCESS, "details": details})
+    return 200, compact({**SUCCESS, "details": details}) + b"\n"
 
 
-_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
 
 def bind(store: Store, request: Request) -> Result:
@@ -105,7 +103,7 @@ def bind(store: Store, request: Request) -> Result:
         raise refusals.not_found(kind, name)
     bound = pods.bound(kind, old, body)
     store.put(kind, (request.namespace, name), bound)
-    return 201, _text({**_SUCCESS, "code": 201})
+    return 201, compact({**SUCCESS, "code": 201}) + b"\n"
 
 
 def _apply(store: Store, request: Request, old: Stored | None) -> Result:
@@ -131,7 +129,7 @@ def _written(store: Store, request: Request, key: Name, old: Stored | None, body
     if old is not None and _generation_parts(request.kind, body) != _generation_parts(request.kind, old.object):
         generation = old.object["metadata"].get("generation", 1) + 1
         body = {**body, "metadata": {**body["metadata"], "generation": generation}}
-    if len(_text(body)) > LARGEST_OBJECT:
+    if len(compact(body)) >= LARGEST_OBJECT:
         raise refusals.Refused(500, "etcdserver: request is too large")
     return store.put(request.kind, key, body).text + b"\n"
 
@@ -156,7 +154,7 @@ def _fresh(request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
     if request.namespace:
         metadata["namespace"] = request.namespace
     metadata |= {"generation": 1} if request.kind.custom or request.kind.kind == "Pod" else {}
-    metadata["creationTimestamp"] = _now()
+    metadata["creationTimestamp"] = pods.now_text()
     if request.kind.custom and "status" in request.kind.subresources:
         body = {name: value for name, value in body.items() if name != "status"}
     fresh = {"kind": request.kind.kind, "apiVersion": request.kind.api_version, **body, "metadata": metadata}
@@ -178,11 +176,3 @@ def _without_revision(body: Mapping[str, Any]) -> dict[str, Any]:
 def _generated(metadata: Mapping[str, Any]) -> str:
     prefix = metadata.get("generateName", "")
     return prefix + "".join(random.choices(string.ascii_lowercase + string.digits, k=5)) if prefix else ""
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _text(body: Mapping[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
