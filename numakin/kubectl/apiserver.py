@@ -65,6 +65,19 @@ class Answer:
         return lines[0][:300] if lines else f"HTTP {self.status}"
 
 
+def asked(
+    pool: urllib3.PoolManager, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, read_s: float
+) -> Answer:
+    """HTTPError and OSError where none comes."""
+    timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
+    response = pool.request(
+        method, url, headers=headers, body=body, timeout=timeout, retries=False, preload_content=False
+    )
+    content = response.read(LARGEST_ANSWER)
+    response.release_conn()
+    return Answer(response.status, content)
+
+
 class ApiServer:
     """One API server with one user's credentials; threads may share it. namespace: the context's own. BadKubeconfig
     when the kubeconfig's context can't be used.
@@ -126,22 +139,12 @@ class ApiServer:
             headers = urllib3.HTTPHeaderDict(said)
             for name, value in self._authorized():
                 headers.add(name, value)
-            response = self._pool.request(
-                method,
-                url,
-                headers=headers,
-                body=body,
-                timeout=urllib3.Timeout(connect=CONNECT_S, read=READ_S),
-                retries=False,
-                preload_content=False,
-            )
-            content = response.read(LARGEST_ANSWER)
-            response.release_conn()
+            answer = asked(self._pool, method, url, headers=headers, body=body, read_s=READ_S)
         except (urllib3.exceptions.HTTPError, OSError, BadKubeconfig) as bad:
-            raise Unanswered(f"no answer from the API server {self._host}: {_reason(bad)}") from bad
-        if len(content) == LARGEST_ANSWER:
+            raise Unanswered(f"no answer from the API server {self._host}: {reason(bad)}") from bad
+        if len(answer.body) == LARGEST_ANSWER:
             raise Unanswered(f"{method} {path}: the answer is larger than {LARGEST_ANSWER >> 20} MiB")
-        return Answer(response.status, content)
+        return answer
 
     def open_socket(
         self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str], timeout_s: float
@@ -195,7 +198,7 @@ def _proxy(context: Chosen) -> str:
     return proxy
 
 
-def _reason(bad: BaseException) -> str:
+def reason(bad: BaseException) -> str:
     """The innermost reason, without the libraries' wrapping of it."""
     while (inner := getattr(bad, "reason", None)) is not None and isinstance(inner, BaseException):
         bad = inner

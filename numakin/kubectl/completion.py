@@ -31,7 +31,7 @@ def completed(words: Sequence[str]) -> tuple[list[str], int]:
     commands = _commands(program)
     chosen = next((word for word in before if word in commands), "")
     own = commands.get(chosen, program)
-    option = _option(own, before[-1]) if before else None
+    option = next((action for action in own._actions if before and before[-1] in action.option_strings), None)
     if option is not None and option.nargs is None:
         choices = [str(choice) for choice in option.choices or ()]
         return [word for word in choices if word.startswith(begun)], FILES if option.metavar in ON_DISK else NO_FILES
@@ -60,7 +60,3 @@ def _options(of: argparse.ArgumentParser) -> Iterator[str]:
 def _takes_file(of: argparse.ArgumentParser) -> bool:
     """Whether what is named without an option is a file."""
     return any(action.metavar in ON_DISK for action in of._actions if not action.option_strings)
-
-
-def _option(of: argparse.ArgumentParser, name: str) -> argparse.Action | None:
-    return next((action for action in of._actions if name in action.option_strings), None)

@@ -75,7 +75,8 @@ class Evicting:
         first = searched(self.extender, self.group)
         most, rows = len(first["evictions"]["steps"]), list[dict[str, Any]]()
         if not most:
-            raise CommandError(f"nothing to evict of {self.group}: {_why(first)}")
+            why = next((row["why"] for row in first["groups"]), "it is not cut over nodes, or has no pods")
+            raise CommandError(f"nothing to evict of {self.group}: {why}")
         version, path = self._served(), self._object()
         for answer in self._plans(most):
             step = self._chosen(answer, first=not rows)
@@ -267,10 +268,6 @@ def _record(there: dict[str, Any]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         record = {}
     return record if isinstance(record, dict) and isinstance(record.get("step") or {}, dict) else {}
-
-
-def _why(answer: dict[str, Any]) -> str:
-    return next((row["why"] for row in answer["groups"]), "it is not cut over nodes, or has no pods")
 
 
 def _because(answer: Answer) -> str:

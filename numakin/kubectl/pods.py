@@ -129,6 +129,14 @@ def run_in(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str], 
         opened.shutdown()  # type: ignore[no-untyped-call]
 
 
+def done_in(api: ApiServer, namespace: str, pod: OwnPod, command: Sequence[str], timeout_s: float) -> str:
+    """What it printed, as of `run_in`; CommandError where it failed."""
+    ran = run_in(api, namespace, pod, command, timeout_s)
+    if ran.code:
+        raise CommandError("; ".join((ran.err or ran.out).strip().splitlines()) or f"it failed ({ran.code})")
+    return ran.out
+
+
 def _heard(opened: WebSocket, end: float) -> dict[int, str]:
     """What came by each channel until the socket was closed. end: of time.monotonic()."""
     channels = {channel: bytearray() for channel in (_STDOUT, _STDERR, _STATUS)}

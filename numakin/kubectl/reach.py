@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
-from numakin.kubectl.apiserver import LARGEST_ANSWER, Answer, ApiServer
+from numakin.kubectl.apiserver import AGENT, Answer, ApiServer, asked, reason
 from numakin.kubectl.errors import CommandError, Unanswered, UsageError
 from numakin.wire.verification import verifying
 
@@ -19,7 +19,6 @@ SERVICE = "numakin-extender"
 PORT = "web"
 """The port's name in the Service."""
 
-CONNECT_S = 5.0
 READ_S = 60.0
 _NO_BACKEND = frozenset({502, 503, 504})
 
@@ -91,19 +90,12 @@ class Direct:
 
     def request(self, method: str, path: str, query: Mapping[str, str], body: bytes | None) -> Answer:
         url = self._url + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"User-Agent": "kubectl-numakin"} | ({"Content-Type": "application/json"} if body is not None else {})
+        headers = {"User-Agent": AGENT} | ({"Content-Type": "application/json"} if body is not None else {})
         headers |= {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        timeout = urllib3.Timeout(connect=CONNECT_S, read=READ_S)
         try:
-            response = self._pool.request(
-                method, url, headers=headers, body=body, timeout=timeout, retries=False, preload_content=False
-            )
-            content = response.read(LARGEST_ANSWER)
-            response.release_conn()
+            return asked(self._pool, method, url, headers=headers, body=body, read_s=READ_S)
         except (urllib3.exceptions.HTTPError, OSError) as bad:
-            why = str(getattr(bad, "reason", None) or bad).partition(">: ")[2] or str(bad)
-            raise Unanswered(f"no answer from the extender {self._url}: {why}") from bad
-        return Answer(response.status, content)
+            raise Unanswered(f"no answer from the extender {self._url}: {reason(bad)}") from bad
 
 
 class Proxied:

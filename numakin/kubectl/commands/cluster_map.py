@@ -56,13 +56,9 @@ def run(given: argparse.Namespace, session: Session) -> int:
         nodes = [node for node in nodes if node["node"] in given.node]
     answer = {"nodes": nodes, "groups": groups}
     wide = given.output == "wide" or bool(given.node)
-    show(answer, given.output, lambda: _rendered(nodes, _members(groups), _places(groups), wide=wide))
+    members = Counter(node for group in groups for node, _ in by_pod(group["members"]).values())
+    show(answer, given.output, lambda: _rendered(nodes, members, _places(groups), wide=wide))
     return 0
-
-
-def _members(groups: list[dict[str, Any]]) -> Counter[str]:
-    """Pods by node."""
-    return Counter(node for group in groups for node, _ in by_pod(group["members"]).values())
 
 
 def _places(groups: list[dict[str, Any]]) -> Places:
@@ -76,6 +72,7 @@ def _places(groups: list[dict[str, Any]]) -> Places:
 
 
 def _rendered(nodes: list[dict[str, Any]], members: Counter[str], places: Places, *, wide: bool) -> Iterator[Any]:
+    """members: pods by node."""
     if not nodes:
         yield "no enforcer has reported a node yet: see kubectl numakin doctor"
         return

@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from numakin.compare.options import whole
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.members import by_pod
-from numakin.kubectl.pods import ENFORCER, EXEC_S, OwnPod, each, own_pods, run_in
+from numakin.kubectl.pods import ENFORCER, EXEC_S, OwnPod, done_in, each, own_pods
 from numakin.kubectl.reach import listed
 from numakin.kubectl.recordings import writing
 from numakin.kubectl.session import Session
@@ -37,7 +38,7 @@ PORT = "16862"
 
 def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument("file", type=Path, metavar="FILE", help="must not exist yet")
-    own.add_argument("--seconds", type=_seconds, default=60, metavar="N", help="(default: %(default)s)")
+    own.add_argument("--seconds", type=whole(1, 3_600), default=60, metavar="N", help="(default: %(default)s)")
 
 
 def run(given: argparse.Namespace, session: Session) -> int:
@@ -83,13 +84,5 @@ def _opted_in(pod: dict[str, Any]) -> bool:
 def _recorded(session: Session, pod: OwnPod, seconds: int) -> list[str]:
     port = pod.option("metrics-listen", f":{PORT}").rpartition(":")[2]
     command = ["numakin-enforcer", "record", "/dev/stdout", f"--seconds={seconds}", f"--metrics=127.0.0.1:{port}"]
-    ran = run_in(session.api, session.installed_in, pod, command, seconds + EXEC_S)
-    if ran.code:
-        raise CommandError("; ".join((ran.err or ran.out).strip().splitlines()) or f"it failed ({ran.code})")
-    return [line for line in ran.out.splitlines() if line.startswith("{")]
-
-
-def _seconds(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 3_600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: a whole number, 1 to 3600")
-    return int(text)
+    out = done_in(session.api, session.installed_in, pod, command, seconds + EXEC_S)
+    return [line for line in out.splitlines() if line.startswith("{")]

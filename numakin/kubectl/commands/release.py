@@ -11,7 +11,7 @@ from typing import Any
 
 from numakin.kubectl.errors import BAD_NEWS, CommandError, UsageError
 from numakin.kubectl.output import FORMATS, show, table
-from numakin.kubectl.pods import ENFORCER, OwnPod, each, of_nodes, own_pods, run_in
+from numakin.kubectl.pods import ENFORCER, OwnPod, done_in, each, of_nodes, own_pods
 from numakin.kubectl.session import Session, agreed
 
 NAME = "release"
@@ -62,10 +62,7 @@ def run(given: argparse.Namespace, session: Session) -> int:
 def _done(session: Session, pod: OwnPod, verb: str) -> str:
     """What it printed. CommandError when it was not carried out as a whole."""
     command = ["numakin-enforcer", verb, f"--run-dir={pod.option('run-dir', RUN_DIR)}"]
-    ran = run_in(session.api, session.installed_in, pod, command, RELEASE_S)
-    if ran.code:
-        raise CommandError("; ".join((ran.err or ran.out).strip().splitlines()) or f"it failed ({ran.code})")
-    return ran.out.strip()
+    return done_in(session.api, session.installed_in, pod, command, RELEASE_S).strip()
 
 
 def _row(pod: OwnPod, answer: str | CommandError) -> dict[str, Any]:

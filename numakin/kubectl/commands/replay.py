@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from numakin.compare.options import whole
 from numakin.kubectl.errors import UsageError
 from numakin.kubectl.output import FORMATS, percent, show, table
 from numakin.kubectl.session import Session
@@ -43,7 +44,9 @@ def add_options(own: argparse.ArgumentParser) -> None:
     own.add_argument(
         "--machine", type=_shape, metavar="NxC", help="N NUMA nodes with C CPUs each, in place of the recorded"
     )
-    own.add_argument("--nodes", type=_count, metavar="N", help="how many of --machine (default: as many as recorded)")
+    own.add_argument(
+        "--nodes", type=whole(1, 1_000), metavar="N", help="how many of --machine (default: as many as recorded)"
+    )
     own.add_argument("-o", "--output", choices=FORMATS, default="table", help="(default: table)")
 
 
@@ -117,9 +120,3 @@ def _shape(text: str) -> tuple[int, int]:
     if match is None or not (1 <= int(match[1]) <= 64 and 1 <= int(match[2]) <= 256):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: NUMA nodes x CPUs, up to 64x256, as 4x32")
     return int(match[1]), int(match[2])
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed: a whole number, 1 to 1000")
-    return int(text)
