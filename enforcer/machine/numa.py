@@ -29,7 +29,7 @@ def numa_nodes(node: Tree, online: CpuSet, isolated: CpuSet, tiers: NumaSet, dou
     if bare := (node.parsed("online", NumaSet.parse) or ids) - ids:
         doubts.add(f"{node.root}: NUMA nodes {bare} are online but have no folder")
     cpus = _cpus(node, ids, online, doubts)
-    stray = online - _union(cpus)
+    stray = online - CpuSet.of(cpu for own in cpus.values() for cpu in own)
     if stray:
         doubts.add(f"{node.root}: CPUs {stray} are online but on no NUMA node: no container is given them")
         cpus[ids.lowest] |= stray
@@ -112,7 +112,3 @@ def hugepages(folder: Tree, file: str) -> Mapping[int, int]:
         if size and how_many:
             pages_of[size] = size * how_many
     return pages_of
-
-
-def _union(cpus: Mapping[int, CpuSet]) -> CpuSet:
-    return CpuSet.of(cpu for each in cpus.values() for cpu in each)

@@ -66,7 +66,7 @@ def _readable(root: Path, functions: list[Path]) -> Iterator[Device]:
 
 
 def _device(root: Path, function: Path) -> Device | None:
-    kind = KINDS.get((Tree(function).needed("class", _hexadecimal)) >> 16)
+    kind = KINDS.get((Tree(function).needed("class", lambda text: int(text, 16))) >> 16)
     if kind is None or (function / "physfn").exists():
         return None
     place = function.resolve()
@@ -78,10 +78,6 @@ def _device(root: Path, function: Path) -> Device | None:
         tuple(_shown(entry.name) for pattern in INTERFACES for entry in sorted(place.glob(pattern))),
         numa_node_above(root, place),
     )
-
-
-def _hexadecimal(text: str) -> int:
-    return int(text, 16)
 
 
 def _shown(name: str) -> str:

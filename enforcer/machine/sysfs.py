@@ -73,7 +73,7 @@ def read(
             caches=_groups(
                 online, lambda number: last_level_cache(cpu.at(f"cpu{number}/cache"), number, doubts), doubts
             ),
-            sockets=_sockets(cpu, online, doubts),
+            sockets=by_topology(PACKAGE_FILES) or doubts.fact(lambda: _by_package_id(cpu, online), ()),
             name=name,
             # Nearly every x86 machine has clusters of a single core, which say nothing.
             clusters=tuple(cluster for cluster in by_topology(CLUSTER_FILES) if cluster not in cores),
@@ -163,11 +163,6 @@ def _higher(cache: Tree, least: int, number: int) -> tuple[int, CpuSet] | None:
         return None
     shared = cache.parsed("shared_cpu_list", CpuSet.parse)
     return None if shared is None else (level, _with_itself(cache.root / "shared_cpu_list", shared, number))
-
-
-def _sockets(cpu: Tree, online: CpuSet, doubts: Doubts) -> tuple[CpuSet, ...]:
-    listed = _groups(online, lambda number: _listed(cpu.at(f"cpu{number}/topology"), PACKAGE_FILES, number), doubts)
-    return listed or doubts.fact(lambda: _by_package_id(cpu, online), ())
 
 
 def _by_package_id(cpu: Tree, online: CpuSet) -> tuple[CpuSet, ...]:

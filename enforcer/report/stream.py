@@ -153,7 +153,7 @@ class ReportStream(Threaded):
         if failure is not None:
             raise failure
         if not self._thread.stopping.is_set():
-            self.trouble = _cause(error)
+            self.trouble = f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)
             log.warning("no stream to the extender", **self._endpoint.shown, error=self.trouble)
 
     def _speak(self, channel: grpc.Channel) -> None:
@@ -236,7 +236,3 @@ class ReportStream(Threaded):
             if welcomed and (health is not None or (idle and not news)):
                 yield self._backlog.heartbeat(health)
             self._thread.progress()
-
-
-def _cause(error: Exception) -> str:
-    return f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)

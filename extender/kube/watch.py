@@ -137,9 +137,9 @@ class ListWatch(Threaded, Generic[Row]):
             self._failures = self._alike = 0
         except (ApiError, Unreachable, BadFrame) as bad:
             self._count(bad, progress=self.standing.events > before)
-            anew = self._starts_anew(bad, self._failures)
-            if isinstance(bad, ApiError) and bad.code == GONE:
+            if gone := isinstance(bad, ApiError) and bad.code == GONE:
                 self._lost()
+            anew = gone or self._failures % RELIST_AFTER == 0
             self._revision = "" if anew else (self.standing.revision or self._revision)
             self._wait(bad)
         except Exception as bad:
@@ -238,9 +238,6 @@ class ListWatch(Threaded, Generic[Row]):
         self._failures = 1 if progress else self._failures + 1
         self._alike = 1 if progress or code != self._code else self._alike + 1
         self._code = code
-
-    def _starts_anew(self, bad: Exception, failures: int) -> bool:
-        return (isinstance(bad, ApiError) and bad.code == GONE) or failures % RELIST_AFTER == 0
 
     def _wait(self, bad: Exception) -> None:
         if self._thread.stopping.is_set():

@@ -61,7 +61,7 @@ class AllowedNodes:
 
     def _keeps_away(self, term: DomainTerm, node: str) -> bool:
         domain = self._domains.value(term.key, node)
-        return domain is None or not self._matching(term)[domain]
+        return domain is None or not self._tally_of(term, (term,))[domain]
 
     def _kept_away(self, kind: PodKind, node: str, *, but_hosts: bool) -> bool:
         """By what those say that are there."""
@@ -96,9 +96,6 @@ class AllowedNodes:
         )
         few = counted.total < term.least_domains or len(found) < counted.total or not counted.total
         return found[domain] + 1 - (0 if few else min(found.values())) <= term.most
-
-    def _matching(self, term: DomainTerm) -> Counter[str]:
-        return self._tally_of(term, (term,))
 
     def _tally_of(self, term: DomainTerm, terms: Sequence[DomainTerm]) -> Counter[str]:
         """Of pods that all of these select, by the domains of the first."""

@@ -50,7 +50,7 @@ def pieces(pods: Mapping[str, PodKind], there: Mapping[str, Sequence[PodKind]]) 
     alike: dict[PodKind, list[str]] = defaultdict(list)
     for uid, kind in pods.items():
         alike[kind].append(uid)
-    for kind, uids in sorted(alike.items(), key=lambda row: (not _of_hosts(row[0]), -len(row[1]), row[1])):
+    for kind, uids in sorted(alike.items(), key=lambda row: (HOST not in row[0].keys, -len(row[1]), row[1])):
         for uid in uids:
             piece = next((piece for piece in found if piece.takes(kind)), None)
             if piece is None:
@@ -58,10 +58,6 @@ def pieces(pods: Mapping[str, PodKind], there: Mapping[str, Sequence[PodKind]]) 
             piece.uids.append(uid)
             piece.kinds[kind] += 1
     return [piece for piece in found if piece.uids]
-
-
-def _of_hosts(kind: PodKind) -> bool:
-    return HOST in kind.keys
 
 
 class Placeable(NamedTuple):

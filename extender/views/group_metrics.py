@@ -10,7 +10,7 @@ from threading import Lock
 from extender.picture import Figures
 from extender.scoring.node_table import NodeState
 from extender.views.group_sums import GroupSums, MemberSum
-from extender.views.readout import Gauge
+from extender.views.readout import Gauge, single
 from numakin.placement.model.topology import Machine
 
 MOST_GROUPS = 2_000
@@ -53,11 +53,10 @@ class GroupGauges:
         all_groups = {group: members for group, members in sums.items() if members.count > 1}
         largest_first = nsmallest(MOST_GROUPS, all_groups, key=lambda group: (-all_groups[group].count, group))
         groups = {group: all_groups[group] for group in sorted(largest_first)}
-        yield (
+        yield single(
             "numakin_extender_groups",
             f"Groups of at least two members; the {MOST_GROUPS:,} largest have series of their own.",
-            "",
-            {"": float(len(all_groups))},
+            len(all_groups),
         )
         yield (
             "numakin_extender_group_locality_ratio",

@@ -4,6 +4,7 @@ looked at, so that reading costs the same however many pods there are.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ class GroupSums:
     def _together(self, group: str, sums: tuple[MemberSum, ...]) -> tuple[tuple[MemberSum, ...], MemberSum]:
         """What was put together before, where nothing of it has changed since."""
         before = self._found.get(group)
-        if before is not None and len(before[0]) == len(sums) and all(map(_same, before[0], sums)):
+        if before is not None and len(before[0]) == len(sums) and all(map(operator.is_, before[0], sums)):
             return before
         places: Counter[Place] = Counter()
         for each in sums:
@@ -120,7 +121,3 @@ class GroupSums:
 def _is_workload(name: str) -> bool:
     """NAMESPACE/KIND/NAME, and not NAMESPACE/GROUP; empty: neither is known."""
     return name.count("/") != 1
-
-
-def _same(before: MemberSum, now: MemberSum) -> bool:
-    return before is now

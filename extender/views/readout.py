@@ -24,7 +24,6 @@ IsLive = Callable[[NodeState], bool]
 Gauge = tuple[str, str, str, Mapping[str, float]]
 """Name, help, the one label's name (empty: none), and the value by the label's value."""
 
-
 MOST_ROWS = 500
 """Nodes or groups of one answer: what kubectl asks the API server for at a time."""
 
@@ -106,6 +105,11 @@ def members(picture: Picture) -> dict[str, list[Member]]:
     return dict(sorted(by_group.items()))
 
 
+def single(name: str, text: str, value: float) -> Gauge:
+    """One series, without a label."""
+    return name, text, "", {"": value}
+
+
 def gauges(figures: Figures, live: IsLive) -> Iterator[Gauge]:
     alive = [node_state for node_state in figures.nodes if live(node_state)]
     bound, tried = sum(pod.bound for pod in figures.assumed), sum(pod.private for pod in figures.assumed)
@@ -115,17 +119,15 @@ def gauges(figures: Figures, live: IsLive) -> Iterator[Gauge]:
         "live",
         {"true": len(alive), "false": len(figures.nodes) - len(alive)},
     )
-    yield (
+    yield single(
         "numakin_extender_skewed_enforcers",
         "Enforcers of another report format than this extender's: their fingerprints are not compared.",
-        "",
-        {"": sum(node_state.view.skewed for node_state in alive)},
+        sum(node_state.view.skewed for node_state in alive),
     )
-    yield (
+    yield single(
         "numakin_extender_powerless_nodes",
         "Live nodes that score 0: another owner sets the cpusets of at least half of the containers that opted in.",
-        "",
-        {"": sum(node_state.view.yielded.powerless for node_state in alive)},
+        sum(node_state.view.yielded.powerless for node_state in alive),
     )
     yield (
         "numakin_extender_assumed_pods",
@@ -133,23 +135,20 @@ def gauges(figures: Figures, live: IsLive) -> Iterator[Gauge]:
         "bound",
         {"true": bound, "false": len(figures.assumed) - bound - tried},
     )
-    yield (
+    yield single(
         "numakin_extender_tried_pods",
         "Pods of gangs that kube-scheduler tries: they hold room for their own gang alone, until one of it is bound.",
-        "",
-        {"": tried},
+        tried,
     )
-    yield (
+    yield single(
         "numakin_extender_report_age_seconds",
         "The longest silence of an enforcer that still counts as live.",
-        "",
-        {"": max((node_state.age for node_state in alive), default=0.0)},
+        max((node_state.age for node_state in alive), default=0.0),
     )
-    yield (
+    yield single(
         "numakin_extender_expired_assumptions_total",
         "Pods that held room in vain since the start: bound elsewhere, unseen, or never bound.",
-        "",
-        {"": figures.expired},
+        figures.expired,
     )
     yield (
         "numakin_extender_bindings_total",
@@ -163,23 +162,20 @@ def gauges(figures: Figures, live: IsLive) -> Iterator[Gauge]:
         "reason",
         figures.unscored,
     )
-    yield (
+    yield single(
         "numakin_extender_held_cpus",
         "CPUs that are held for groups whose pods wait for a node.",
-        "",
-        {"": figures.held_milli / 1000},
+        figures.held_milli / 1000,
     )
-    yield (
+    yield single(
         "numakin_extender_given_back_holds_total",
         "How often room was given back that was held for a group of which nothing moved any more.",
-        "",
-        {"": figures.given_back},
+        figures.given_back,
     )
-    yield (
+    yield single(
         "numakin_extender_group_splits_total",
         "Pods bound to a node without members of their group, though an offered node with members had room.",
-        "",
-        {"": figures.splits},
+        figures.splits,
     )
     yield (
         "numakin_extender_weighing_faults_total",

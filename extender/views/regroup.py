@@ -8,7 +8,7 @@ from typing import Any
 
 from extender.cluster import Cluster
 from extender.planning.regrouping import Apart, Regrouping, Regroupings, RegroupStep
-from extender.views.readout import Gauge
+from extender.views.readout import Gauge, single
 
 
 def regroup(found: Regroupings, now: float, group: str = "") -> dict[str, Any]:
@@ -64,11 +64,10 @@ def gauges(found: Regroupings) -> Iterator[Gauge]:
         "plan",
         {"true": len(found.plans), "false": len(found.apart)},
     )
-    yield (
+    yield single(
         "numakin_extender_regroup_restarts",
         "Pods whose eviction would bring groups together again, as far as there is room.",
-        "",
-        {"": sum(planned.restarts for planned in found.plans.values())},
+        sum(planned.restarts for planned in found.plans.values()),
     )
 
 

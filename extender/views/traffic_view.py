@@ -7,7 +7,7 @@ from heapq import nlargest
 from typing import Any
 
 from extender.traffic.known import ClusterTraffic
-from extender.views.readout import Gauge
+from extender.views.readout import Gauge, single
 
 MOST_EDGES = 2_000
 """Edges of one answer, the heaviest; `edges_known` says how many there are."""
@@ -57,29 +57,23 @@ def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
         "fate",
         {fate: float(size) for fate, size in known.fates.items()},
     )
-    yield (
-        "numakin_extender_graph_edges",
-        "Directed edges between workloads, remembered ones too.",
-        "",
-        {"": float(len(known.graph.edges))},
+    yield single(
+        "numakin_extender_graph_edges", "Directed edges between workloads, remembered ones too.", len(known.graph.edges)
     )
-    yield (
+    yield single(
         "numakin_extender_graph_dropped_edges_total",
         "Edges that the caps have cost, the lightest first.",
-        "",
-        {"": float(known.dropped)},
+        float(known.dropped),
     )
-    yield (
+    yield single(
         "numakin_extender_graph_dropped_flows_total",
         "Flows that came faster than they could be taken in.",
-        "",
-        {"": float(dropped_flows)},
+        float(dropped_flows),
     )
-    yield (
+    yield single(
         "numakin_extender_expected_edges",
         "Pairs of workloads that are expected to talk by Services' names, NetworkPolicies and groups' objects.",
-        "",
-        {"": float(len(known.expected))},
+        len(known.expected),
     )
     yield (
         "numakin_extender_expected_left_out",
@@ -87,18 +81,16 @@ def gauges(known: ClusterTraffic, dropped_flows: int) -> Iterator[Gauge]:
         "limit",
         {limit: float(count) for limit, count in known.left_out.items()},
     )
-    yield (
+    yield single(
         "numakin_extender_found_groups",
         "Groups found for pods that say auto.",
-        "",
-        {"": float(len({member.group for member in known.found.members.values()}))},
+        len({member.group for member in known.found.members.values()}),
     )
 
-    yield (
+    yield single(
         "numakin_extender_relays",
         "Workloads that pass on what they receive: who talks to whom through them is not seen.",
-        "",
-        {"": float(len(known.relays))},
+        len(known.relays),
     )
 
 

@@ -17,17 +17,13 @@ class BriefWait:
         """Returns once `known()`, or without that where it is another caller's turn or takes longer; with no time
         left, no wait was in vain.
         """
-        if not self._waits(known, longest_s) or not self._turn.acquire(blocking=False):
+        if known() or longest_s <= 0 or self._in_vain or not self._turn.acquire(blocking=False):
             return
         try:
             with self._changed:
                 self._in_vain = not self._changed.wait_for(known, longest_s)
         finally:
             self._turn.release()
-
-    def _waits(self, known: Callable[[], bool], longest_s: float) -> bool:
-        """Whether a caller whose turn it is would wait."""
-        return not (known() or longest_s <= 0 or self._in_vain)
 
     def news(self) -> None:
         """What is waited for may be known now."""

@@ -62,10 +62,6 @@ def _policy(_namespace: str, value: Any) -> Policy:
         raise BadValue(", ".join(Policy)) from None
 
 
-def _size(_namespace: str, value: Any) -> int:
-    return _whole(value, 1, LARGEST_SIZE)
-
-
 def _priorities(namespace: str, value: Any) -> dict[str, int]:
     """By workload, NAMESPACE/KIND/NAME."""
     if not isinstance(value, list) or len(value) > MOST_PRIORITIES:
@@ -104,7 +100,7 @@ def _whole(value: Any, least: int, most: int, what: str = "") -> int:
 
 _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "policy": _policy,
-    "size": _size,
+    "size": lambda _namespace, value: _whole(value, 1, LARGEST_SIZE),
     "priorities": _priorities,
     "edges": _edges,
 }

@@ -30,18 +30,15 @@ def topology(node: str, machine: Machine, occupancy: Occupancy, uid: str) -> Des
     load = occupancy.load(machine)
     members = {reservation.pod for reservation in occupancy.reservations.values() if reservation.opted_in}
     zones = [_zone(numa_node, machine, occupancy.reserved, load) for numa_node in machine.numa_nodes]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     body = {
         "apiVersion": API_VERSION,
         "kind": "NodeResourceTopology",
-        "metadata": {"name": node, "ownerReferences": [_owner(node, uid)]},
+        "metadata": {"name": node, "ownerReferences": [owner]},
         "attributes": [{"name": "numakin.io/members", "value": str(len(members))}],
         "zones": zones,
     }
     return Desired(f"{_PATH}/{node}", body)
-
-
-def _owner(node: str, uid: str) -> Mapping[str, str]:
-    return {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
 
 
 def _zone(numa_node: NumaNode, machine: Machine, reserved: CpuSet, load: Load) -> dict[str, Any]:

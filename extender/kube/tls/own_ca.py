@@ -43,10 +43,6 @@ _CERTIFICATE = re.compile(r"(\d{1,4})\.crt")
 _log = Log("certificates")
 
 
-def _utc() -> datetime:
-    return datetime.now(UTC)
-
-
 class OwnCa(Threaded):
     """files: where this process's certificate, key and the bundle are once `ensure` has been."""
 
@@ -57,7 +53,7 @@ class OwnCa(Threaded):
         services: Sequence[str],
         *,
         threads: Threads,
-        clock: Callable[[], datetime] = _utc,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._api, self._namespace, self._clock = api, namespace, clock
         suffixes = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")

@@ -121,12 +121,8 @@ def _counted_use(room: Room, candidate: Candidate) -> list[Reason]:
     if room.needed.expected > room.needed.cpu:
         asked = f"its workload's pods use that, and ask for {demand.cpu_milli / 1000:g}"
         reasons.append(Reason("counted as", f"{demand.expected_milli / 1000:g} CPUs", asked))
-    by_use = candidate.unused < candidate.left
-    return [*reasons, Reason("room left", f"{candidate.empty:.0%}", _room_left(by_use=by_use))]
-
-
-def _room_left(*, by_use: bool) -> str:
-    return "CPUs there that stay free, by what is used" if by_use else "CPUs there that stay free"
+    by_use = ", by what is used" if candidate.unused < candidate.left else ""
+    return [*reasons, Reason("room left", f"{candidate.empty:.0%}", f"CPUs there that stay free{by_use}")]
 
 
 def left_open(

@@ -7,7 +7,7 @@ then on, as few as it takes, so that all have what they asked for. A request of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from numakin.placement.decide.room import Room
 from numakin.placement.state.occupancy import Allocation, Occupancy
@@ -29,11 +29,7 @@ def lenders(room: Room) -> list[tuple[str, ...]]:
     excess = _excess(room)
     single = sorted(filter(None, (_enough(room, [numa_node], excess) for numa_node in nodes)), key=len)
     found = [*single[:MOST_TRIED], _enough(room, nodes, excess)]
-    return [_alone(occupancy, keys) for keys in found if keys]
-
-
-def _alone(occupancy: Occupancy, keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple(container for key in keys for container in _rounded_up(occupancy, key))
+    return [tuple(container for key in keys for container in _rounded_up(occupancy, key)) for keys in found if keys]
 
 
 def _rounded_up(occupancy: Occupancy, key: str) -> list[str]:

@@ -62,7 +62,7 @@ def _chosen(room: Room, home: NumaSet, pool: CpuSet, kin: Kin) -> Kept:
     if not domains:
         return Kept(CpuSet(), pool, (Reason("cache", "", f"NUMA node {home} has no cache domains to choose from"),))
     mine = room.request.reservation_demand.cpu_milli
-    spare = {domain: _spare(room, pool, domain) for domain in domains}
+    spare = {domain: 1000 * (pool.mask & domain).bit_count() - _others(room, domain) for domain in domains}
     able = [domain for domain in domains if spare[domain] >= mine and not is_hot(room.occupancy, domain)]
     if not able:
         return Kept(CpuSet(), pool, (Reason("cache", "", "no cache domain has room for it: all CPUs of its home"),))
@@ -120,10 +120,6 @@ def _within(room: Room, pool: CpuSet, domain: CpuSet, why: str) -> Kept:
     if cpus == pool:
         why = "too full now: all CPUs of its home"
     return Kept(domain, cpus, (Reason("cache", f"CPUs {domain}", why),))
-
-
-def _spare(room: Room, pool: CpuSet, domain: int) -> int:
-    return 1000 * (pool.mask & domain).bit_count() - _others(room, domain)
 
 
 def _others(room: Room, domain: int) -> int:
