@@ -107,6 +107,7 @@ class BindingLedger:
         self.splits = 0
         self._asked_at = -math.inf
         self._passing: dict[str, float] = {}
+        self._trying, self._scored = "", set[str]()  # a gang, and its pods that were scored in this try
         self._planned: Collection[str] = ()
 
     def apply(self, changes: Changes[PodRow]) -> Iterator[list[Nomination]]:
@@ -153,7 +154,7 @@ class BindingLedger:
             self._nodes.locations.named(pod.uid, pod.workload)
         if self.knows(pod):
             self._passing.pop(pod.uid, None)
-            self._given_up(pod, whole_gang=True)
+            self._tried_again(pod)
 
     def wait_for(self, want: Wanted, longest_s: float) -> None:
         """A moment, for the watch to show the pod, and who is bound by now, and for a plan that is due: one answer at
@@ -261,6 +262,9 @@ class BindingLedger:
         """
         self._history.offered(ready.offer)
         pod = ready.offer.want.pod
+        if pod.gang:
+            self._trying, self._scored = pod.gang, self._scored if pod.gang == self._trying else set()
+            self._scored.add(pod.uid)
         held, known = self._nodes.held(pod.uid), self.knows(pod)
         if held is not None and (held.bound or not known):
             return
@@ -282,14 +286,23 @@ class BindingLedger:
         self._passing = {other: until for other, until in self._passing.items() if until > now}
         self._passing[uid] = now + PASSING_S
 
-    def _given_up(self, pod: PodRow, *, whole_gang: bool = False) -> None:
+    def _given_up(self, pod: PodRow) -> None:
         """The pod is not bound to where it was scored best."""
         held = self._nodes.held(pod.uid)
-        if held is None or held.bound:
-            return
-        if whole_gang and held.gang:
-            self._nodes.release_gang(held.gang)
-        else:
+        if held is not None and not held.bound:
+            self._nodes.release(pod.uid)
+
+    def _tried_again(self, pod: PodRow) -> None:
+        """What is held for the pod is over, and for all of its gang where this is another try of that: a PodGroup is
+        tried in one go, so that it goes on while others of it were scored since and this pod was not.
+        """
+        held = self._nodes.held(pod.uid)
+        holds = held is not None and not held.bound
+        goes_on = pod.scheduling_group and pod.gang == self._trying
+        if pod.gang and (pod.uid in self._scored if goes_on else holds):
+            self._scored = set()
+            self._nodes.release_gang(pod.gang)
+        elif holds:
             self._nodes.release(pod.uid)
 
     def predicted(self, view: NodeView, want: Wanted, kin: Kin) -> Prediction | None:

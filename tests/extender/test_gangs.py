@@ -99,6 +99,22 @@ def bind(cluster: Cluster, row: PodRow, node: str) -> None:
     cluster.apply_pods(Changes(rows=(replace(row, node=node),)))
 
 
+def test_a_try_takes_nothing_from_its_pods_that_are_asked_about_first_though_the_last_one_had_no_place_for_them(
+    cluster: Cluster,
+):
+    """NUMA node 0 has become free in between."""
+    tell(cluster, "a", others(0, 5), others(1, 5), generation=2)
+    rows = [*gang(1, cpu="7"), *gang(3, cpu="2")[1:]]
+    cluster.apply_pods(Changes(rows=tuple(rows), whole=True))
+    for _ in range(2):
+        for row in rows:
+            scores(cluster, cluster.wanted(row), "a")
+        tell(cluster, "a", others(1, 5), generation=3)
+    for row in rows:
+        bind(cluster, row, "a")
+    assert reservations_of(cluster, "a")["train-0"] == "0", "it was given seven of its eight CPUs"
+
+
 def test_a_gang_that_fits_nowhere_holds_no_room_against_others_however_often_it_is_tried(cluster: Cluster):
     rows = gang(150)
     cluster.apply_pods(Changes(rows=tuple(rows)))
