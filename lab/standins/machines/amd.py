@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lab.standins.machines.description import Description
-from lab.standins.machines.shape import assembled, numbered, siblings_last, slit, slit_of_sockets
+from lab.standins.machines.description import Description, described
+from lab.standins.machines.shape import numbered, siblings_last, slit, slit_of_sockets
 from numakin.placement.model.cpuset import CpuSet
 
 NEAR, FAR = 12, 32
@@ -36,18 +36,16 @@ def _epyc(
     name: str = "",
 ) -> Description:
     """Of two sockets. name: where it is not by its NPS."""
-    return Description(
+    return described(
+        name or f"epyc-{model}-nps{nps}",
+        numbered([cores // nps] * 2 * nps, 2, siblings_last),
         title=f"2 x AMD EPYC {model} ({generation}), {cores} cores each, SMT 2, NPS{nps}",
         source=source,
         derived=derived,
-        machine=assembled(
-            name or f"epyc-{model}-nps{nps}",
-            numbered([cores // nps] * 2 * nps, 2, siblings_last),
-            memory_mib=[memory_mib // nps] * 2 * nps,
-            slit=slit_of_sockets(2, nps, near, FAR),
-            nodes_per_socket=nps,
-            cores_per_cache=cores_per_ccx,
-        ),
+        memory_mib=[memory_mib // nps] * 2 * nps,
+        slit=slit_of_sockets(2, nps, near, FAR),
+        nodes_per_socket=nps,
+        cores_per_cache=cores_per_ccx,
     )
 
 
@@ -76,18 +74,16 @@ def _threadripper_2990wx() -> Description:
     # Dies 0 and 2 have the memory channels; the kernel gives the middle ids to the others, but numbers CPUs die by die.
     dies = numbered([8, 8, 8, 8], 2, siblings_last)
     cores: list[list[CpuSet]] = [dies[0], dies[2], dies[1], dies[3]]
-    return Description(
+    return described(
+        name,
+        cores,
         title="AMD Ryzen Threadripper 2990WX, 32 cores, SMT 2: two of four NUMA nodes have no memory",
         source="syzygy1/Cfish#75: only NUMA nodes 0 and 2 of 4 have memory; AMD's product page: 8 MB L3 for 4 cores",
         derived="which CPUs are on which die; SLIT 10/16, the first EPYC's within a socket; 64 GiB",
-        machine=assembled(
-            name,
-            cores,
-            memory_mib=[32_000, 0, 32_200, 0],
-            slit=slit("10 16 16 16\n16 10 16 16\n16 16 10 16\n16 16 16 10"),
-            nodes_per_socket=4,
-            cores_per_cache=4,
-        ),
+        memory_mib=[32_000, 0, 32_200, 0],
+        slit=slit("10 16 16 16\n16 10 16 16\n16 16 10 16\n16 16 16 10"),
+        nodes_per_socket=4,
+        cores_per_cache=4,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
+from lab.standins.machines.shape import assembled
 from numakin.placement.model.cpuset import CpuSet
 from numakin.placement.model.topology import Machine
 
@@ -28,3 +31,9 @@ class Description:
     @property
     def present(self) -> CpuSet:
         return self.machine.all_cpus | self.offline
+
+
+def described(name: str, cores: Sequence[Sequence[CpuSet]], **facts: Any) -> Description:
+    """facts: what `assembled` takes of the machine, and the Description's other fields."""
+    own = {each.name: facts.pop(each.name) for each in fields(Description) if each.name in facts}
+    return Description(machine=assembled(name, cores, **facts), **own)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.standins.machines.description import Description
-from lab.standins.machines.shape import assembled, numbered, siblings_adjacent
+from lab.standins.machines.description import Description, described
+from lab.standins.machines.shape import numbered, siblings_adjacent
 
 
 def _far_of_17(a: int, b: int) -> int:
@@ -23,29 +23,25 @@ def _far_of_64(a: int, b: int) -> int:
 
 
 MACHINES: Sequence[Description] = (
-    Description(
+    described(
+        "altix-17n",
+        numbered([8] * 16, 1, siblings_adjacent),
         title="SGI Altix of 128 Itanium 2 cores: 16 NUMA nodes of 8 CPUs and one of memory alone",
         source="hwloc's recorded test 128ia64-17n4s2c",
         derived="the kernel of the recording shows neither caches nor which memory is normal",
-        machine=assembled(
-            "altix-17n",
-            numbered([8] * 16, 1, siblings_adjacent),
-            memory_mib=[98_240] * 16,
-            memory_only_mib={16: 996},
-            slit=[[_far_of_17(a, b) for b in range(17)] for a in range(17)],
-        ),
+        memory_mib=[98_240] * 16,
+        memory_only_mib={16: 996},
+        slit=[[_far_of_17(a, b) for b in range(17)] for a in range(17)],
         old_kernel=True,
     ),
-    Description(
+    described(
+        "altix-64n",
+        numbered([4] * 64, 1, siblings_adjacent),
         title="SGI Altix of 256 Itanium 2 cores: 64 NUMA nodes of 4 CPUs",
         source="hwloc's recorded test 256ia64-64n2s2c",
         derived="the kernel of the recording shows neither caches nor which memory is normal",
-        machine=assembled(
-            "altix-64n",
-            numbered([4] * 64, 1, siblings_adjacent),
-            memory_mib=[7_875] * 64,
-            slit=[[_far_of_64(a, b) for b in range(64)] for a in range(64)],
-        ),
+        memory_mib=[7_875] * 64,
+        slit=[[_far_of_64(a, b) for b in range(64)] for a in range(64)],
         old_kernel=True,
     ),
 )
