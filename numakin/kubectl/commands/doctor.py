@@ -19,7 +19,7 @@ from rich.text import Text
 from numakin.kubectl.apiserver import ApiServer
 from numakin.kubectl.errors import BAD_NEWS, CommandError, Unanswered
 from numakin.kubectl.output import FORMATS, show, some
-from numakin.kubectl.pods import ENFORCER, EXTENDER, OwnPod, Ran, each, of_nodes, own_pods, run_in
+from numakin.kubectl.pods import ENFORCER, EXTENDER, OwnPod, each, of_nodes, own_pods, run_in
 from numakin.kubectl.reach import pages
 from numakin.kubectl.session import Session
 
@@ -253,12 +253,9 @@ def _of_the_nodes(session: Session, wanted: Iterable[str]) -> Iterator[Finding]:
 
 
 def _examined(session: Session, pod: OwnPod) -> list[Finding]:
-    ran = run_in(session.api, session.installed_in, pod, ["numakin-enforcer", "doctor", "--json", *pod.arguments[1:]])
-    return _findings(pod, session.installed_in, ran)
-
-
-def _findings(pod: OwnPod, namespace: str, ran: Ran) -> list[Finding]:
     """CommandError when the answer is none."""
+    namespace = session.installed_in
+    ran = run_in(session.api, namespace, pod, ["numakin-enforcer", "doctor", "--json", *pod.arguments[1:]])
     try:
         rows: list[dict[str, Any]] = json.loads(ran.out)
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def _first(text: str) -> Recording:
     if content["numakin_recording"] != VERSION:
         raise ValueError(f"version {content['numakin_recording']!r}; this program reads version {VERSION}")
     rows = PodRows()
-    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in _by_age(content["pods"]))
+    pods = tuple(rows.row(msgspec.convert(pod, PodObject)) for pod in sorted(content["pods"], key=_age))
     machines = {str(node["node"]): machine(node) for node in content["nodes"]}
     return Recording(
         machines, pods, {str(uid): NumaSet.parse(numa_nodes) for uid, numa_nodes in content["places"].items()}, ()
@@ -83,8 +83,5 @@ def machine(node: Mapping[str, Any]) -> Machine:
     return Machine(numa_nodes=numa_nodes, cores=tuple(CpuSet.of((cpu,)) for cpu in cpus), name=str(node["node"]))
 
 
-def _by_age(pods: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    def age(pod: Mapping[str, Any]) -> tuple[str, str]:
-        return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
-
-    return sorted(pods, key=age)
+def _age(pod: Mapping[str, Any]) -> tuple[str, str]:
+    return str(pod["metadata"].get("creationTimestamp") or ""), str(pod["metadata"]["name"])
