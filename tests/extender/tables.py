@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-OURS = ("extender.", "placement.", "process.")
+OURS = ("extender.", "numakin.")
 """Where the classes live whose attributes are walked through."""
 
 
