@@ -170,23 +170,24 @@ def _is_on(pid: int, cpus: CpuSet) -> bool:
 
 
 def _family(pid: int) -> Iterator[int]:
-    """A process and its children, theirs too."""
+    """A process and the children of all its threads, theirs too."""
     yield pid
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return
-    for child in children:
-        yield from _family(int(child))
+    for children in _of_threads(pid, "children"):
+        for child in children.split():
+            yield from _family(int(child))
 
 
 def _threads(pid: int) -> Iterator[str]:
     for member in _family(pid):
-        for stat in Path(f"/proc/{member}/task").glob("*/stat"):
-            try:
-                yield stat.read_text(errors="replace")  # the kernel cuts a thread's name off at 15 bytes
-            except OSError:
-                continue
+        yield from _of_threads(member, "stat")
+
+
+def _of_threads(pid: int, name: str) -> Iterator[str]:
+    """What the file of this name holds of each thread of a process; of what ends meanwhile nothing."""
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                yield (thread / name).read_text(errors="replace")  # the kernel cuts a thread's name off at 15 bytes
 
 
 def _remote_pages(pid: int, machine: Machine, cpus: CpuSet) -> float | None:

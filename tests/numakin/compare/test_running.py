@@ -171,6 +171,29 @@ def test_nothing_that_a_client_has_started_outlives_a_run_that_is_stopped(tmp_pa
     until(lambda: child_ended(tmp_path), "the client's child has ended")
 
 
+def test_a_child_that_another_thread_has_started_is_looked_at_too():
+    """As most are of a program in Go, whose threads start what they are at."""
+    child = ["sleep", "3600"]
+    parent = f"import subprocess, threading; threading.Thread(target=subprocess.run, args=({child!r},)).start()"
+    with subprocess.Popen([sys.executable, "-c", parent], start_new_session=True) as process:
+        try:
+            until(lambda: len([*running._family(process.pid)]) == 2, "both")
+        finally:
+            running.killed(process)
+
+
+def test_processes_that_end_while_they_are_looked_at_cost_nothing():
+    """As those that a shell starts for each command: the run failed, and the comparison ended early."""
+    shell = ["sh", "-c", "while :; do /bin/true & /bin/true & /bin/true; done"]
+    with subprocess.Popen(shell, start_new_session=True) as process:
+        try:
+            looks = [sum(1 for _ in running._threads(process.pid)) for _ in range(1000)]
+        finally:
+            running.killed(process)
+    assert min(looks) > 0
+    assert max(looks) > 1
+
+
 def test_output_that_is_no_utf_8_is_read():
     client = ["printf", r"\377 rate: 7; late: 1\n"]
     assert run(read_machine(), pinging(client=client), one(CPUS[0], CPUS[0]), 1).figures.throughput == 7
