@@ -303,7 +303,8 @@ class Takeover:
         if request is None:
             adopted.updates += self._unmanaged(running, known)
             return
-        owner = owner_of(ledger.machine, ledger.occupancy, request, now, known)
+        has = now if running.named_mems else (now[0], ledger.machine.all_mems)  # by version 2, where none is named
+        owner = owner_of(ledger.machine, ledger.occupancy, request, has, known)
         if isinstance(owner, Pinned) and ledger.released and container.id not in known.grants:
             owner = pods.Claim(*map(str, now))  # since the release nothing is our work, however much it looks like it
         if isinstance(owner, pods.Claim) and ledger.within.get(container.id) == now[0]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from numakin.placement.model.cpuset import CpuSet
+from numakin.placement.model.cpuset import CpuSet, NumaSet
 from tests.enforcer.hook.changing import becomes, without
 from tests.enforcer.hook.moving import ON, offer, run
 from tests.enforcer.hook.world import GIB, World, container, member
@@ -73,6 +73,22 @@ def test_one_whose_pages_stay_is_placed_no_other_way_at_the_next_start(world: Wo
     for agent in (world.agent, world.started()):
         world.apply(agent.synchronize([member("a")], [made]))
         assert world.cgroups["/kubepods/a"] == before
+
+
+@pytest.mark.parametrize("named", ["", "0-1"], ids=["version 2", "version 1"])
+def test_a_binding_that_was_lost_is_not_made_at_the_next_start_over_what_was_touched_since(
+    world: World, named: str
+) -> None:
+    """As where the runtime hung up over it."""
+    made = container("a", memory=8 * GIB)
+    world.create(member("a"), made)
+    assert (world.cpus("a"), world.mems("a")) == ("0-3,8-11", "0")
+    made.pid = 1
+    world.cgroups["/kubepods/a"] = CpuSet.parse("0-3,8-11"), NumaSet.parse(named)
+    world.memory["/kubepods/a"] = {0: GIB, 1: 5 * GIB}
+    world.apply(world.agent.synchronize([member("a")], [made]))
+    assert (world.cpus("a"), world.mems("a")) == ("0-3,8-11", named)
+    assert not world.agent.occupancy.allocations["a"].mems
 
 
 def test_one_with_open_memory_that_is_resized_is_not_bound_away_from_its_pages(world: World) -> None:
