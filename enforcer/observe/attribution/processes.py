@@ -104,11 +104,19 @@ def _below(root: Path | None, path: str) -> Iterator[tuple[int, Path]]:
 
 
 def cgroups(directory: Path) -> Iterator[tuple[int, Path]]:
-    """(id, path) of a cgroup and of all below it: the id that the kernel counts by is the directory's inode."""
+    """(id, path) of a cgroup and of all below it: the id that the kernel counts by is the directory's inode. What goes
+    meanwhile below is left out. FileNotFoundError if the cgroup itself goes.
+    """
     for count, (path, _, _) in enumerate(os.walk(directory)):
         if count == CGROUPS_MAX:
             return
-        yield Path(path).stat().st_ino, Path(path)
+        try:
+            inode = Path(path).stat().st_ino
+        except FileNotFoundError:
+            if not count:
+                raise
+            continue
+        yield inode, Path(path)
 
 
 def members(directory: Path) -> list[int]:

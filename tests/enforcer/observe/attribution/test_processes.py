@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from enforcer.machine.mounts import CgroupMounts
 from enforcer.observe.attribution.processes import TakenOver, cgroups_of, find_container, is_of
+from lab.standins.patience import until
 
 
 @pytest.fixture
@@ -58,6 +61,30 @@ def test_a_cgroup_that_a_container_has_made_may_have_any_name(proc: Path, name: 
     found = find_container("c", "p", 7, mounts=CgroupMounts(root, {}), proc=proc)
     assert own.stat().st_ino in found.cgroup_ids
     assert (root / "pod/another").stat().st_ino not in found.cgroup_ids
+
+
+CHURN = """
+import os, sys
+while True:
+    for change in os.mkdir, os.rmdir:
+        for name in "abcdefgh":
+            change(f"{sys.argv[1]}/{name}")
+"""
+
+
+def test_a_container_whose_own_cgroups_come_and_go_is_there_all_the_time(proc: Path) -> None:
+    """As with systemd in it: it counted as ended where one had gone while all were read."""
+    pod = proc / "cgroup/pod/c"
+    (pod / "stays").mkdir(parents=True)
+    staying = {pod.stat().st_ino, (pod / "stays").stat().st_ino}
+    with subprocess.Popen([sys.executable, "-c", CHURN, str(pod)]) as churn:
+        try:
+            until(lambda: len([*pod.iterdir()]) > 1, "it changes")
+            for _ in range(2000):
+                found = find_container("c", "p", 7, mounts=CgroupMounts(proc / "cgroup", {}), proc=proc)
+                assert found.cgroup_ids >= staying
+        finally:
+            churn.kill()
 
 
 @pytest.mark.parametrize(
