@@ -48,19 +48,26 @@ def group(name: str, replicas: int, *, regroup: str = "evict", **more: Any) -> D
 
 
 def cut(shop: Namespace, name: str, **more: Any) -> None:
-    """A group of six on node-0, and two that are bound to node-1, the one node that takes pods by the end of it: they are
-    not waited for to run, since all of the group may be planned to go there until the other nodes are open.
+    """A group of six on node-0, and two that are bound to node-1 by hand while all nodes are open: whatever else is
+    closed meanwhile, the group could be planned to go there.
     """
     with only(shop, "node-0"):
         shop.deploy(group(name, 6, **more))
         shop.until_running(6)
-    shop.cluster.kubectl("cordon", "node-0", "node-2")
+    plane = shop.cluster.plane
+    plane.scheduler.kill()
     shop.cluster.kubectl("scale", f"deployment/{name}", "--replicas=8", "-n", shop.name)
-    shop.cluster.until(lambda: len(shop.bound()) == 8, "two more to be bound")
+    shop.cluster.until(lambda: len(shop.pods()) == 8, "two more to be made")
+    for pod in shop.pods():
+        if not pod["spec"].get("nodeName"):
+            bind(shop, pod["metadata"]["name"], "node-1")
+    plane.scheduler.start()
 
 
-def open_all(shop: Namespace) -> None:
-    shop.cluster.kubectl("uncordon", *NODES)
+def bind(shop: Namespace, pod: str, node: str) -> None:
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+    shop.cluster.plane.api.request("POST", f"/api/v1/namespaces/{shop.name}/pods/{pod}/binding", None, body)
 
 
 def record(shop: Namespace, name: str) -> dict[str, Any]:
@@ -92,7 +99,6 @@ def reasons(shop: Namespace) -> set[str]:
 
 def test_a_group_that_says_so_comes_together_again_by_itself(shop: Namespace):
     cut(shop, "cut")
-    open_all(shop)
     shop.cluster.until(lambda: whole(shop, "cut"), "the group to be whole again")
     assert asked(shop) == [201, 201]
     shop.cluster.until(lambda: {"NumaEvicted", "NumaRegrouped"} <= reasons(shop), "it to be told by Events")
@@ -101,7 +107,6 @@ def test_a_group_that_says_so_comes_together_again_by_itself(shop: Namespace):
 
 def test_a_group_that_does_not_say_so_stays_as_it_is(shop: Namespace):
     cut(shop, "cut", regroup="never")
-    open_all(shop)
     shop.cluster.until(lambda: planned(shop, "cut"), "a plan to be found")
     assert asked(shop) == []
 
@@ -122,7 +127,6 @@ def test_a_disruption_budget_is_waited_for(shop: Namespace):
     }
     shop.cluster.kubectl("apply", "-n", shop.name, "-f", "-", text=json.dumps(budget))
     cut(shop, "cut")
-    open_all(shop)
     shop.cluster.until(lambda: 429 in asked(shop), "an eviction to be refused")
     assert 201 not in asked(shop)
     assert len(shop.bound()) == 8
@@ -138,7 +142,6 @@ def test_a_crash_of_the_extender_that_leads_costs_no_second_pod(shop: Namespace)
     (leader,) = (extender for extender in cluster.extenders if leading(extender))
     cut(shop, "cut")
     cluster.plane.scheduler.kill()
-    open_all(shop)
     cluster.until(lambda: 201 in asked(shop), "a pod to be evicted")
     leader.process.kill()
     try:
@@ -159,7 +162,6 @@ def leading(extender: Any) -> bool:
 def test_a_person_carries_a_plan_out_once(shop: Namespace):
     """Of pods that do not say evict: the person does."""
     cut(shop, "cut", regroup="never")
-    open_all(shop)
     cluster = shop.cluster
     cluster.until(lambda: all(planned_by(extender, shop) for extender in cluster.extenders), "a plan to be found")
     cluster.until(lambda: "cut" in published(shop), "the group's object")
