@@ -34,7 +34,7 @@ simulate: $(READY)  ## a simulated cluster under load (ARGS="--nodes 1000")
 BENCH_READY := $(PYTHON) -c 'import gunicorn' 2>/dev/null || $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable '.[bench]' \
 	|| echo "bench: without gunicorn: the extender is measured beside its own server alone" >&2
 
-bench: $(READY)  ## every target's figure in one table, about 75 minutes; goes on where it was ended (ARGS=--fresh)
+bench: $(READY)  ## every target's figure in one table, about 100 minutes; goes on where it was ended (ARGS=--fresh)
 	@$(BENCH_READY)
 	@$(PYTHON) -m benchmarks $(ARGS)
 

@@ -1,6 +1,6 @@
 """Every target's figure in one table.
 
-    make bench                      about 75 minutes
+    make bench                      about 100 minutes
     make bench-quick                about seven: fewer repetitions and smaller clusters
     python -m benchmarks --only decisions --only plans
 
