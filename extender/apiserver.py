@@ -99,9 +99,8 @@ class ApiServerLink:
         pace = Pace(Backoff(longest_s=GROUPS_RETRY_S))
         self._group_watch = ListWatch(api, affinity_groups(), self._groups_changed, pace, threads=threads)
         publisher = Publisher(
-            api, published, lambda: self._election.leading,
-            since=lambda: self._election.leading_since, busy=busy, every_s=publish_s, threads=threads,
-        )  # fmt: skip
+            api, published, lambda: self._election.leading_since, busy=busy, every_s=publish_s, threads=threads
+        )
         self._waker = Waker(api, threads=threads)
         watches: list[Threaded] = [self._namespace_watch, self._pod_watch, self._node_watch, self._group_watch]
         if services is not None:

@@ -126,18 +126,18 @@ class AppliedDigests:
 
 
 class Publisher(Threaded):
-    """Asks `source` what should be, every few seconds, while `writes` says that this replica is the one to publish.
-    since: since when it is, without a break: another may have published before. busy: whether this is no good time, as
-    pods are being scheduled; a round waits for a better one, and ends where it becomes none, but not for long.
+    """Asks `source` what should be, every few seconds, while this replica is the one to publish. leads_since: since
+    when it is, without a break, as another may have published before; infinite: it is not. busy: whether this is no
+    good time, as pods are being scheduled; a round waits for a better one, and ends where it becomes none, but not for
+    long.
     """
 
     def __init__(
         self,
         api: Api,
         source: Callable[[], Iterable[Desired | Unwanted]],
-        writes: Callable[[], bool] = lambda: True,
+        leads_since: Callable[[], float] = lambda: 0.0,
         *,
-        since: Callable[[], float] = lambda: 0.0,
         busy: Callable[[], bool] = lambda: False,
         every_s: float = EVERY_S,
         threads: Threads,
@@ -145,7 +145,7 @@ class Publisher(Threaded):
         self.published = 0
         self._api = api
         self._source = source
-        self._writes, self._since, self._busy = writes, since, busy
+        self._leads_since, self._busy = leads_since, busy
         self._every_s = every_s
         self._ledger, self._began = AppliedDigests(), 0.0
         self._until, self._overdue = math.inf, True
@@ -180,13 +180,12 @@ class Publisher(Threaded):
         that has too much to do. It ends where another replica publishes by now: what this one has in mind may be older
         than what that has written.
         """
-        if not self._writes():
-            self._ledger = AppliedDigests()
-            return
-        if (began := self._since()) != self._began:
+        if (began := self._leads_since()) != self._began:
             self._ledger, self._began = AppliedDigests(), began
+        if began == math.inf:
+            return
         for item in self._ledger.due(self._source(), time.monotonic()):
-            if time.monotonic() > self._until or self._interrupted or not self._writes():
+            if time.monotonic() > self._until or self._interrupted or self._leads_since() == math.inf:
                 return
             try:
                 if isinstance(item, Unwanted):

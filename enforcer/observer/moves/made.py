@@ -80,13 +80,13 @@ class MadeMoves:
         """What has been proven since; to be asked once a window, before `offered`."""
         self._window += 1
         now = situation.occupancy
-        arrived = [offered for offered in self._offered.values() if _there(now, offered.step)]
-        self.members_moved = len({*_members(arrived)})
-        self._made += [replace(made, window=self._window) for made in _newest(arrived)]
+        arrived = {ways: offered for ways, offered in self._offered.items() if _there(now, offered.step)}
+        self.members_moved = len({*_members(arrived.values())})
+        self._made += [replace(made, window=self._window) for made in _newest(arrived.values())]
         self._offered = {
             ways: offered
             for ways, offered in self._offered.items()
-            if self._window - offered.window < SEEN_WITHIN and not _there(now, offered.step)
+            if ways not in arrived and self._window - offered.window < SEEN_WITHIN
         }
         due = [made for made in self._made if self._window - made.window >= REST or not _there(now, made.step)]
         self._made = [made for made in self._made if made not in due]

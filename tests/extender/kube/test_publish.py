@@ -39,7 +39,7 @@ class Wanted:
         self.objects: list[Desired] = []
         self.leading, self.since = True, 0.0
         self.publisher = Publisher(
-            api, lambda: self.objects, lambda: self.leading, since=lambda: self.since, threads=threads()
+            api, lambda: self.objects, lambda: self.since if self.leading else math.inf, threads=threads()
         )
 
     def round(self, *groups: GroupStatus) -> int:
@@ -248,9 +248,9 @@ def test_a_replica_that_led_no_more_between_two_rounds_writes_everything_once(se
 
 def test_a_replica_that_loses_its_lead_in_a_round_writes_nothing_more(server, api):
     """The one that leads has written what is newer, and would not write it again."""
-    leads = iter((True, True))
+    leads = iter((0.0, 0.0))
     objects = [affinity_group(GroupStatus("default", name)) for name in ("a", "b", "c")]
-    publisher = Publisher(api, lambda: objects, lambda: next(leads, False), threads=threads())
+    publisher = Publisher(api, lambda: objects, lambda: next(leads, math.inf), threads=threads())
     publisher.round()
     assert publisher.published == 1
 
