@@ -18,7 +18,9 @@ from numakin.placement.plan.rebalance import Step, ways_in
 from numakin.placement.state.occupancy import Occupancy
 
 SEEN_WITHIN = 3
-"""Windows after its offer in which a step that was made is seen; later it was not made."""
+"""Windows after its offer in which a step that was made is seen; later it was not made, nor once a member of it has been
+moved by another: it is not where the step begins any more.
+"""
 
 MOST_BACK = 256
 """Ways that led nowhere, which are remembered; the oldest go first."""
@@ -81,12 +83,13 @@ class MadeMoves:
         self._window += 1
         now = situation.occupancy
         arrived = {ways: offered for ways, offered in self._offered.items() if _there(now, offered.step)}
-        self.members_moved = len({*_members(arrived.values())})
+        moved = {*_members(arrived.values())}
+        self.members_moved = len(moved)
         self._made += [replace(made, window=self._window) for made in _newest(arrived.values())]
         self._offered = {
             ways: offered
             for ways, offered in self._offered.items()
-            if ways not in arrived and self._window - offered.window < SEEN_WITHIN
+            if moved.isdisjoint(_members([offered])) and self._window - offered.window < SEEN_WITHIN
         }
         due = [made for made in self._made if self._window - made.window >= REST or not _there(now, made.step)]
         self._made = [made for made in self._made if made not in due]
