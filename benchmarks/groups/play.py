@@ -20,7 +20,7 @@ from extender.state.node_domains import ZONE
 from extender.state.node_report import Report
 from extender.state.node_view import NodeView
 from extender.state.pod_terms import HOST, DomainTerm, PodSelector, PodTerms, SpreadTerm
-from extender.state.pods import Changes, NodeRow, PodRow
+from extender.state.pods import Allocatable, Changes, NodeRow, PodRow
 from lab.standins.scheduler.cache import Room
 from lab.standins.scheduler.scheduler import DoesNotFitError, Scheduler
 from numakin.placement.decide.request import Kin
@@ -108,7 +108,7 @@ class Played:
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(Settings(report_timeout=1e9, hold=1e9, patience=0.0), lambda: self.now)
-        self.cluster.apply_nodes(Changes(rows=tuple(NodeRow(spec.name, labels=labels(spec)) for spec in self.specs)))
+        self.cluster.apply_nodes(Changes(rows=tuple(map(_node, self.specs))))
         self._views = {spec.name: NodeView(spec.name, "session", "1", spec.machine) for spec in self.specs}
         for spec in self.specs:
             occupancy = Occupancy().on(spec.machine)
@@ -158,6 +158,12 @@ class Played:
         self.cluster.connected(node)
         whole = Report(there.generation + 1, 0, there.fingerprint, tuple(there.reservations.values()))
         self.cluster.reported(self._views[node], whole)
+
+
+def _node(spec: NodeSpec) -> NodeRow:
+    """Other pods are in its report, but for their number: the API server shows none here."""
+    given = Allocatable(1000 * len(spec.machine.cpus), spec.memory, spec.room.pods)
+    return NodeRow(spec.name, labels=labels(spec), allocatable=given)
 
 
 def placed(
