@@ -504,7 +504,7 @@ class GroupPacking:
 
     def _piece(self, left: list[Pod], at: int) -> list[Pod]:
         """As many as fit, those that talk with each other first."""
-        if self._cpu[at] <= 0 or not left:
+        if self._cpu[at] + self._freed[0, at] <= 0 or not left:
             return left
         rest = []
         for pod in _by_ties(left, self._pulls):
@@ -515,13 +515,15 @@ class GroupPacking:
         return rest
 
     def _take(self, pods: Sequence[Pod], at: int) -> list[Pod]:
+        """Of what is free first: those that are about to leave may take long to end."""
         place = self._rooms.place(at)
         for pod in pods:
             self._places[pod.uid] = place
             asks, overhead = pod.asks, pod.overhead
             if pod.uid in self._later and self._coming.freed:
                 overhead = (0, 0)
-                freed = np.minimum(self._freed[:, at], asks)
+                free = np.maximum(0, (self._cpu[at], self._memory[at], self._pods[at // self._width]))
+                freed = np.clip(asks - free, 0, self._freed[:, at])
                 self._freed[:, at] -= freed
                 asks = asks[0] - int(freed[0]), asks[1] - int(freed[1]), asks[2] - int(freed[2])
             self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices, overhead=overhead)

@@ -149,6 +149,16 @@ class TestADeployment:
         strangers = [replace(stranger, uid=f"other-{at}", name=f"other-{at}") for at in range(2)]
         assert came(shop, *strangers).isdisjoint({("a", "0")})
 
+    def test_nor_the_room_that_it_needs_there_until_those_before_it_have_ended(self, shop: Cluster):
+        kept(shop, "web", 4, ahead=2)
+        tell(shop, "a", other(1, 8000), *there(replicas("web", OLD, 4), 0), generation=2)
+        tell(shop, "b", other(0, 6000), other(1, 5000), generation=2)
+        assert came(shop, *replicas("web", NEW, 1)) == {("a", "0")}
+        stranger = pod("stranger", group="other", cpu="1", memory="1Mi")
+        strangers = [replace(stranger, uid=f"other-{at}", name=f"other-{at}") for at in range(3)]
+        assert came(shop, *strangers) == {("b", "1")}
+        assert came(shop, *replicas("web", NEW, 3, first=1)) == {("a", "0")}
+
     def test_after_it_is_undone_it_is_where_those_are_that_stay(self, shop: Cluster):
         kept(shop, "web", 4, ahead=3)
         new = replicas("web", NEW, 2)

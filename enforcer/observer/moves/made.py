@@ -18,8 +18,8 @@ from numakin.placement.plan.rebalance import Step, ways_in
 from numakin.placement.state.occupancy import Occupancy
 
 SEEN_WITHIN = 3
-"""Windows after its offer in which a step that was made is seen; later it was not made, nor once a member of it has been
-moved by another: it is not where the step begins any more.
+"""Windows after its offer in which a step that was made is seen; later it was not made, nor once another has moved one
+of its members: that is not where the step begins any more.
 """
 
 MOST_BACK = 256
