@@ -147,7 +147,9 @@ class CutGroups:
                 return WhyApart.SETTLING
             for pod in self._members(group, view, row):
                 seen = row(pod.pod)
-                if seen is None or seen.leaving or seen.ended or pod.pod not in view.index.reported_members:
+                if seen is None or seen.leaving or seen.phase != "Running":
+                    return WhyApart.SETTLING
+                if pod.pod not in view.index.reported_members:
                     return WhyApart.SETTLING
                 if not pod.numa_nodes:
                     return WhyApart.SETTLING  # it is not known where it is
@@ -198,7 +200,7 @@ class CutGroups:
 def movable(row: PodRow) -> bool:
     """Whether another pod is created for it, were it evicted, and may run on any node that its terms of nodes admit."""
     kind = row.owner.kind if row.owner is not None else NODE
-    return not (kind in BOUND_TO_NODES | COUNTING or row.own_terms or row.devices or row.phase != "Running")
+    return not (kind in BOUND_TO_NODES | COUNTING or row.own_terms or row.devices)
 
 
 def _member(row: PodRow, pod: Reservation, node: str, where: NodeSet) -> CutMember:

@@ -85,10 +85,9 @@ def test_a_group_that_is_whole_is_none_of_them(apart: Cluster):
         (row("w4", "b", owner=OwnerRow("DaemonSet", "web")), WhyApart.NO_PLACE),
         (row("w4", "b", owner=OwnerRow("Job", "web")), WhyApart.NO_PLACE),
         (row("w4", "b", own_terms=True), WhyApart.NO_PLACE),
-        (row("w4", "b", phase="Pending"), WhyApart.NO_PLACE),
         (row("w4", "b", leaving=True), WhyApart.SETTLING),
     ],
-    ids=["no controller", "DaemonSet", "Job", "terms of its own", "not running yet", "leaving"],
+    ids=["no controller", "DaemonSet", "Job", "terms of its own", "leaving"],
 )
 def test_a_pod_stays_that_would_not_come_anew_elsewhere(apart: Cluster, stray: PodRow, why: WhyApart):
     """The others could come to it, but that is three restarts for what one should bring."""
@@ -105,6 +104,13 @@ def test_a_group_of_which_no_pod_may_move_says_so(apart: Cluster):
 def test_a_group_with_pods_that_wait_for_a_node_is_left_alone(apart: Cluster):
     found = searched(apart, *ROWS, row("w5", ""))
     assert found.apart["default/shop"].why is WhyApart.SETTLING
+
+
+def test_no_others_are_sent_to_a_pod_that_is_about_to_run(apart: Cluster):
+    """It is the one to move, once it does."""
+    found = searched(apart, *ROWS[:3], row("w4", "b", phase="Pending"))
+    assert (found.plans, found.apart["default/shop"].why) == ({}, WhyApart.SETTLING)
+    assert [step.name for step in searched(apart, ROWS[3]).plans["default/shop"].steps] == ["w4"]
 
 
 def test_a_pod_that_its_node_has_not_reported_yet_is_not_judged(apart: Cluster):
