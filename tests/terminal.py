@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from lab.standins.patience import PATIENCE_S, until
+from lab.standins.patience import until
 
 
 class Terminal:
@@ -29,12 +29,22 @@ class Terminal:
         return self.end()
 
     def end(self) -> int:
-        """The exit code of a program that ends by itself."""
-        return self.process.wait(PATIENCE_S)
+        """The exit code of a program that ends by itself. What it still writes is read: at a terminal that nobody reads
+        it would wait for ever.
+        """
+        until(self._ended, "its end")
+        return self.process.returncode
 
-    def _taken(self, text: str) -> str:
+    def _ended(self) -> bool:
+        self._read()
+        return self.process.poll() is not None
+
+    def _read(self) -> None:
         with suppress(OSError):  # nothing now, or nobody has it open any more
             self._written += os.read(self._descriptor, 1 << 16)
+
+    def _taken(self, text: str) -> str:
+        self._read()
         seen = self._written.decode(errors="replace")
         if text not in seen:
             return ""
@@ -44,13 +54,12 @@ class Terminal:
 
 @contextmanager
 def terminal(command: Sequence[str], **environment: str) -> Iterator[Terminal]:
-    """Of 24 lines and 120 columns."""
+    """Of 24 lines and 120 columns. ^C ends it, which what a shell starts in the background ignores."""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     sized = {"LINES": "24", "COLUMNS": "120", "TERM": "xterm"}
-    with subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | sized | environment
-    ) as process:
+    program, environment = ["env", "--default-signal=INT", *command], os.environ | sized | environment
+    with subprocess.Popen(program, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
         try:
             yield Terminal(process, ours)
