@@ -281,12 +281,15 @@ class GroupPacking:
 
     def _holds(self, pods: Sequence[Pod], asks: CpuMemoryPods, at: int) -> bool:
         """Whether they may all go there, and it has room for so much."""
-        free = self._cpu[at], self._memory[at], self._pods[at // self._width]
+        free = self._free(at)
         roomy = bool(self._have_room(pods, asks, free, self._freed[:, at]))
         roomy = roomy and all(self._pages[size][at] >= amount for size, amount in self._in_pages(pods).items())
         roomy = roomy and self._has_devices(pods, at)
         roomy = roomy and bool(self._have_overhead(pods, asks, self._rooms.left[:, at // self._width]))
         return roomy and all(self._open(where)[at // self._width] for where in self._wheres(pods))
+
+    def _free(self, at: int) -> tuple[Floats, Floats, Floats]:
+        return self._cpu[at], self._memory[at], self._pods[at // self._width]
 
     def _have_room(self, pods: Sequence[Pod], asks: CpuMemoryPods, free: Sequence[Floats], freed: Floats) -> Bools:
         """Of the NUMA nodes whose figures these are, rows of CPU, memory and pods."""
@@ -522,8 +525,7 @@ class GroupPacking:
             asks, overhead = pod.asks, pod.overhead
             if pod.uid in self._later and self._coming.freed:
                 overhead = (0, 0)
-                free = np.maximum(0, (self._cpu[at], self._memory[at], self._pods[at // self._width]))
-                freed = np.clip(asks - free, 0, self._freed[:, at])
+                freed = np.clip(asks - np.maximum(0, self._free(at)), 0, self._freed[:, at])
                 self._freed[:, at] -= freed
                 asks = asks[0] - int(freed[0]), asks[1] - int(freed[1]), asks[2] - int(freed[2])
             self._rooms.take(at // self._width, at % self._width, asks, pod.pages, pod.devices, overhead=overhead)

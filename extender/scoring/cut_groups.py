@@ -149,9 +149,7 @@ class CutGroups:
                 seen = row(pod.pod)
                 if seen is None or seen.leaving or seen.phase != "Running":
                     return WhyApart.SETTLING
-                if pod.pod not in view.index.reported_members:
-                    return WhyApart.SETTLING
-                if not pod.numa_nodes:
+                if pod.pod not in view.index.reported_members or not pod.numa_nodes:
                     return WhyApart.SETTLING  # it is not known where it is
                 members.append(_member(seen, pod, node, self.admission.where(seen.terms)))
         if len(members) < sum(there.values()):

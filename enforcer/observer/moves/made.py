@@ -82,10 +82,10 @@ class MadeMoves:
         """What has been proven since; to be asked once a window, before `offered`."""
         self._window += 1
         now = situation.occupancy
-        arrived = {ways: offered for ways, offered in self._offered.items() if _there(now, offered.step)}
-        moved = {*_members(arrived.values())}
+        arrived = [offered for offered in self._offered.values() if _there(now, offered.step)]
+        moved = {*_members(arrived)}
         self.members_moved = len(moved)
-        self._made += [replace(made, window=self._window) for made in _newest(arrived.values())]
+        self._made += [replace(made, window=self._window) for made in _newest(arrived)]
         self._offered = {
             ways: offered
             for ways, offered in self._offered.items()
